@@ -1,0 +1,33 @@
+"""The errors that this package raises on purpose.
+
+All of them derive from `DxPrivacyError`, and also from the builtin that a caller would expect, so
+that both ``except DxPrivacyError`` and ``except ValueError`` do what they say.
+"""
+
+
+class DxPrivacyError(Exception):
+    """Base class of every error that this package raises on purpose."""
+
+
+class InvalidValueError(DxPrivacyError, ValueError):
+    """A value is of the right type but outside what is allowed."""
+
+
+class InvalidTypeError(DxPrivacyError, TypeError):
+    """A value is of a type that is not accepted here."""
+
+
+class ArtifactError(InvalidValueError):
+    """A stored file is missing, truncated, altered or does not belong to the others."""
+
+
+class MissingExtraError(DxPrivacyError, ImportError):
+    """An optional dependency is not installed.
+
+    Attributes:
+        extra: Name of the extra of this package that brings the dependency.
+    """
+
+    def __init__(self, message: str, extra: str) -> None:
+        super().__init__(message)
+        self.extra = extra
