@@ -1,0 +1,89 @@
+"""What a mechanism or a privatizer promises, as an object that can be read, printed and stored."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hf_dxprivacy import _validate
+
+LogRatioBound = Callable[[str, str], float]
+
+# True of every release by this package, whatever its options (mathematics: Pr is over the noise).
+ALWAYS = (
+    "The noise of different words is independent; bounds of several words, columns or releases "
+    "of the same text add up.",
+    "The embedding space is public and was not made from the private text.",
+    "Arithmetic is treated as exact: probabilities are computed in double precision.",
+)
+
+
+def _unbounded(_a: str, _b: str) -> float:
+    return math.inf
+
+
+@dataclass(frozen=True)
+class PrivacyGuarantee:
+    """A metric differential privacy (dχ-privacy) statement.
+
+    For all inputs w, w' and every output y, Pr[M(w)=y] ≤ exp(ε·d(w, w'))·Pr[M(w')=y].
+
+    Attributes:
+        epsilon: ε, per unit of `metric`.
+        metric: Name of the metric d. An ε means nothing without it.
+        ldp_epsilon: The same promise as pure local differential privacy per word: an upper bound
+            of ε·d over all pairs of inputs (∞ if there is none).
+        neighbour_epsilon: ε·d at the median distance to the 1st, 10th and 100th neighbour.
+        unit: What one application of the mechanism protects.
+        assumptions: What the statement rests on and what it does not cover, one sentence each.
+    """
+
+    epsilon: float
+    metric: str
+    ldp_epsilon: float
+    neighbour_epsilon: Mapping[int, float]
+    unit: str = "word"
+    assumptions: tuple[str, ...] = ()
+    log_ratio_bound: LogRatioBound = field(default=_unbounded, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _validate.positive(epsilon=self.epsilon)
+
+    def bound(self, text_a: str, text_b: str) -> float:
+        """Bound how much more likely one text makes any release than another text.
+
+        Args:
+            text_a: A text (a word, for the guarantee of a bare mechanism).
+            text_b: Another one.
+
+        Returns:
+            An upper bound of |ln Pr[M(a)=y]/Pr[M(b)=y]| over all outputs y: the sum of ε·d over
+            the words, or infinity where the statement does not cover the pair (another number of
+            words, or a difference in something that is released as it is).
+        """
+        return self.log_ratio_bound(text_a, text_b)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the statement as JSON-ready values; an unbounded `ldp_epsilon` becomes None."""
+        return {
+            "epsilon": self.epsilon,
+            "metric": self.metric,
+            "ldp_epsilon": self.ldp_epsilon if math.isfinite(self.ldp_epsilon) else None,
+            "neighbour_epsilon": {str(k): v for k, v in self.neighbour_epsilon.items()},
+            "unit": self.unit,
+            "assumptions": list(self.assumptions),
+        }
+
+    def __str__(self) -> str:
+        ordinals = {1: "1st", 10: "10th", 100: "100th"}
+        neighbours = ", ".join(
+            f"{value:.3g} at the {ordinals.get(k, f'{k}-th')} neighbour"
+            for k, value in self.neighbour_epsilon.items()
+        )
+        lines = [
+            f"ε·d-private per {self.unit}: ε = {self.epsilon:g} per unit of {self.metric}",
+            f"  ε·d at the median distance: {neighbours}",
+            f"  as pure local DP, any {self.unit} against any other: ε ≤ {self.ldp_epsilon:.4g}",
+            *(f"  - {sentence}" for sentence in self.assumptions),
+        ]
+        return "\n".join(lines)

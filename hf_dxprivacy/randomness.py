@@ -1,0 +1,123 @@
+"""The one place where entropy enters.
+
+Noise is drawn from ChaCha20, a cipher, and not from a statistical generator: somebody who sees part
+of the released noise can not continue the stream. By default every process has its own key from
+the operating system's entropy. A fork or an unpickling never carries a generator along, so two
+workers of ``Dataset.map(num_proc=...)`` can not share noise.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+from randomgen import ChaCha
+
+from hf_dxprivacy import _validate
+
+KEY_BYTES = 32
+
+# Draws n independent values (one a row) from a generator.
+Law = Callable[[np.random.Generator, int], NDArray[np.floating]]
+
+_local = threading.local()
+
+
+def _forget_generators() -> None:
+    global _local
+    _local = threading.local()
+
+
+os.register_at_fork(after_in_child=_forget_generators)
+
+
+def generator_from_key(key: bytes) -> np.random.Generator:
+    """Return a ChaCha20 generator that is keyed with exactly these bytes.
+
+    Args:
+        key: 32 bytes; the same key gives the same stream.
+
+    Returns:
+        A NumPy generator over the ChaCha20 key stream (20 rounds, counter from 0).
+
+    Raises:
+        InvalidValueError: If the key is not 32 bytes long.
+    """
+    _validate.within(KEY_BYTES, KEY_BYTES, "a ChaCha20 key has 256 bits", key_length=len(key))
+    return np.random.Generator(ChaCha(key=np.frombuffer(key, dtype="<u8"), counter=0, rounds=20))
+
+
+def process_generator() -> np.random.Generator:
+    """Return this thread's own generator, keyed afresh in every process.
+
+    The key comes from the operating system. ``numpy.random.seed``, ``random.seed`` and
+    ``transformers.set_seed`` do not touch it.
+    """
+    # The pid is compared too, because a fork made by C code runs no Python hook.
+    if getattr(_local, "pid", None) != os.getpid():
+        _local.generator = generator_from_key(os.urandom(KEY_BYTES))
+        _local.pid = os.getpid()
+    generator: np.random.Generator = _local.generator
+    return generator
+
+
+def keyed_generator(seed: int, *identity: str | int | None) -> np.random.Generator:
+    """Return the generator that belongs to a seed and to what is being drawn for.
+
+    Args:
+        seed: Secret, a whole number >= 0 of any size.
+        *identity: What the stream is for, such as a row's index, column and text. Two different
+            identities get independent streams.
+
+    Returns:
+        A ChaCha20 generator keyed with BLAKE2b of the identity under the seed.
+    """
+    _validate.at_least(0, seed=seed)
+    secret = int(seed).to_bytes(max(1, (int(seed).bit_length() + 7) // 8), "little")
+    digest = blake2b(blake2b(secret, digest_size=64).digest(), digest_size=KEY_BYTES)
+    for part in identity:
+        # Type and length go first, so that no two identities run together to the same bytes.
+        data = str(part).encode("utf-8", "surrogatepass")
+        digest.update(f"{type(part).__name__}:{len(data)}:".encode() + data)
+    return generator_from_key(digest.digest())
+
+
+class RowStreams:
+    """Several generators, one for each row, drawn from as if they were one.
+
+    A mechanism works on the words of many rows at once. With one generator per row, what a row
+    gets depends on that row alone, and not on the batch it came in.
+
+    Args:
+        generators: One generator for each row.
+        lengths: How many words each row has.
+    """
+
+    def __init__(self, generators: Sequence[np.random.Generator], lengths: Sequence[int]) -> None:
+        self._generators = generators
+        self._ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
+
+    @classmethod
+    def single(cls, generator: np.random.Generator, size: int) -> "RowStreams":
+        """Treat all words as one row."""
+        return cls([generator], [size])
+
+    def draw(self, law: Law, words: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Draw one value of a law for each word.
+
+        Args:
+            law: What to draw.
+            words: (m,) positions of the words, ascending.
+
+        Returns:
+            (m, ...) array; the values of one row come from its own generator, in order.
+        """
+        if len(self._generators) == 1:
+            return law(self._generators[0], len(words))
+        rows, counts = np.unique(
+            np.searchsorted(self._ends, words, side="right"), return_counts=True
+        )
+        drawn = [law(self._generators[r], int(n)) for r, n in zip(rows, counts, strict=True)]
+        return np.concatenate(drawn) if drawn else law(process_generator(), 0)

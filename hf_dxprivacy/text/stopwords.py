@@ -1,0 +1,55 @@
+"""Words that a caller may choose to keep.
+
+The list is part of what a guarantee says (these words are released), so it is short, fixed and kept
+here: the function words of English, and no word that has a content of its own. Published lists
+differ between versions and contain words such as "bill", "computer" or "fire".
+"""
+
+from collections.abc import Set
+
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+
+ENGLISH = frozenset(
+    """
+    a about above after again against all am an and any are aren't as at be because been before
+    being below between both but by can can't cannot could couldn't did didn't do does doesn't doing
+    don't down during each few for from further had hadn't has hasn't have haven't having he he'd
+    he'll he's her here here's hers herself him himself his how how's i i'd i'll i'm i've if in into
+    is isn't it it's its itself let's me more most mustn't my myself no nor not of off on once only
+    or other ought our ours ourselves out over own same shan't she she'd she'll she's should
+    shouldn't so some such than that that's the their theirs them themselves then there there's
+    these they they'd they'll they're they've this those through to too under until up very was
+    wasn't we we'd we'll we're we've were weren't what what's when when's where where's which while
+    who who's whom why why's will with won't would wouldn't you you'd you'll you're you've your
+    yours yourself yourselves
+    """.split()
+)
+
+
+def stop_words(choice: "str | Set[str] | None") -> frozenset[str]:
+    """Return the lower-case words that are released as they are.
+
+    Args:
+        choice: None for no word, "english" for the list of this module, or a set of words.
+
+    Returns:
+        The words, in lower case.
+
+    Raises:
+        InvalidValueError: If a name other than "english" is given.
+        InvalidTypeError: If it is neither None, a name nor a set of strings.
+    """
+    if choice is None:
+        return frozenset()
+    if isinstance(choice, str):
+        if choice != "english":
+            raise InvalidValueError(
+                f"expected stopwords to be None, 'english' or a set of words; got {choice!r}"
+            )
+        return ENGLISH
+    if not isinstance(choice, Set) or not all(isinstance(word, str) for word in choice):
+        raise InvalidTypeError(
+            "expected stopwords to be None, 'english' or a set of strings; "
+            f"got a {type(choice).__name__}"
+        )
+    return frozenset(word.lower() for word in choice)

@@ -1,0 +1,66 @@
+"""What a word is.
+
+The rule is chosen so that nothing with content escapes: every character is part of a word unless it
+is white space, a control character, punctuation, or a currency, mathematical or modifier symbol.
+What remains between the words (the carrier) is released as it is. Numbers, e-mail addresses, URLs,
+user names, hashtags (without their sign), emoji and any script are words; a run of characters
+without a space between them, as in Chinese, is one word. Two words never touch, so that replacing
+each of them by any other word keeps their number.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from tokenizers import Regex, pre_tokenizers
+
+Span = tuple[int, int]
+
+# Skin tones are modifier symbols by category, but part of an emoji.
+_CHARACTER = r"(?:[^\s\p{Cc}\p{Z}\p{P}\p{Sc}\p{Sm}\p{Sk}]|[\x{1F3FB}-\x{1F3FF}])"
+# Quantifiers are possessive (no backtracking): time stays linear in the length of any text.
+_URL = r"(?:https?://|www\.)(?:\p{P}*+[^\s\p{P}]++)++"
+_EMAIL = (
+    rf"(?>{_CHARACTER}(?:{_CHARACTER}|[_.%+\-]){{0,63}})"
+    rf"@{_CHARACTER}++(?:[_.\-]++{_CHARACTER}++)++"
+)
+# Apostrophes and underscores join; between digits so do the separators of numbers, dates, times.
+_JOINER = r"(?:['’]|_++|(?<=\p{N})[.,:/\-](?=\p{N}))"
+_WORD = rf"{_CHARACTER}++(?:{_JOINER}{_CHARACTER}++)*+"
+WORD_PATTERN = "|".join((_URL, _EMAIL, _WORD))
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class Splitter:
+    """Finds the words of a text, with the `tokenizers` library."""
+
+    def __init__(self) -> None:
+        self._split = pre_tokenizers.Split(Regex(WORD_PATTERN), "removed", invert=True)
+
+    def split(self, text: str) -> list[tuple[str, Span]]:
+        """Return the words with their character offsets, in order.
+
+        Args:
+            text: A text as returned by `normalize`.
+        """
+        words: list[tuple[str, Span]] = self._split.pre_tokenize_str(text)
+        return words
+
+    @staticmethod
+    def normalize(text: str) -> str:
+        """Bring a text to Unicode NFC; lone surrogates, which no encoding can hold, become U+FFFD.
+
+        Offsets always refer to the normalized text.
+        """
+        if text.isascii():
+            return text
+        return unicodedata.normalize("NFC", _SURROGATES.sub("\ufffd", text))
+
+
+def lookup_forms(word: str) -> Iterator[str]:
+    """Yield the forms under which a word is looked up in a vocabulary, the best one first."""
+    yield word
+    lower = word.lower()
+    yield lower
+    yield lower.replace("’", "'")
