@@ -1,0 +1,15 @@
+"""Samplers of noise laws, one law a file. They know of numbers only, not of words."""
+
+from hf_dxprivacy.noise.hyperbolic import ball_points, lebesgue_radius, riemannian_laplace_radius
+from hf_dxprivacy.noise.laplace import multivariate_laplace
+from hf_dxprivacy.noise.sphere import uniform_directions
+from hf_dxprivacy.noise.walk import metropolis_hastings
+
+__all__ = [
+    "ball_points",
+    "lebesgue_radius",
+    "metropolis_hastings",
+    "multivariate_laplace",
+    "riemannian_laplace_radius",
+    "uniform_directions",
+]
