@@ -1,0 +1,139 @@
+"""Distances between the rows of a matrix under either metric, a block at a time."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.spaces import euclidean, poincare
+
+# Queries whose products with one block of rows are held at once.
+_QUERY_ROWS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """Distances between rows; index −1 is the centroid of the matrix.
+
+    Attributes:
+        vectors: (V, n) float32 or float64.
+        metric: "euclidean" or "poincare".
+        scale: Factor on every distance.
+    """
+
+    vectors: NDArray[np.floating]
+    metric: str
+    scale: float
+
+    @cached_property
+    def centroid(self) -> NDArray[np.float64]:
+        """(n,) mean of the rows; the origin of the Poincaré ball."""
+        if self.metric == "poincare":
+            center = np.zeros(self.vectors.shape[1])
+        else:
+            center = euclidean.mean(self.vectors)
+        center.setflags(write=False)
+        return center
+
+    @cached_property
+    def _squared_norms(self) -> NDArray[np.float64]:
+        # One entry more than rows: index −1 finds that of the centroid.
+        return np.append(euclidean.squared_norms(self.vectors, self.centroid), 0.0)
+
+    @cached_property
+    def _gaps(self) -> NDArray[np.float64]:
+        return np.append(poincare.boundary_gap(self.vectors), 1.0)
+
+    @cached_property
+    def radius(self) -> float:
+        """Largest distance of a row from the centroid."""
+        everything = np.arange(len(self.vectors))
+        return float(self.pairs(everything, np.full_like(everything, -1)).max())
+
+    def points(self, ids: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the rows in float64, (m, n); the centroid for −1."""
+        ids = self.checked(ids)
+        rows = self.vectors[ids].astype(np.float64)
+        rows[ids == -1] = self.centroid
+        return rows
+
+    def pairs(self, a_ids: NDArray[np.integer], b_ids: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the distance between matching entries of two lists of ids, (m,) float64."""
+        a_ids, b_ids = self.checked(a_ids), self.checked(b_ids)
+        if a_ids.shape != b_ids.shape:
+            raise InvalidValueError(
+                f"expected as many ids on both sides, got {len(a_ids)} and {len(b_ids)}"
+            )
+        squared = np.empty(len(a_ids))
+        step = max(1, euclidean.CHUNK_NUMBERS // self.vectors.shape[1])
+        for chunk in euclidean.blocks(0, len(a_ids), step):
+            squared[chunk] = euclidean.pair_squared(
+                self.points(a_ids[chunk]), self.points(b_ids[chunk])
+            )
+        return self._finish(squared, a_ids, b_ids)
+
+    def rows(self, ids: NDArray[np.integer], block: slice = slice(None)) -> NDArray[np.float64]:
+        """Return the distance from each id to each row of a block, (m, rows of the block) float64.
+
+        Products of BLAS, corrected where they cancel: an entry is 0 exactly if the two vectors
+        are equal, and otherwise right to about 1e-9 of its value.
+        """
+        ids = self.checked(ids)
+        first, last, step = block.indices(len(self.vectors))
+        if step != 1:
+            raise InvalidValueError(f"expected a block of consecutive rows, got step={step}")
+        queries = self.points(ids) - self.centroid
+        result = np.empty((len(ids), max(0, last - first)))
+        for part in euclidean.blocks(first, last):
+            candidates = self.vectors[part] - self.centroid
+            for some in euclidean.blocks(0, len(ids), _QUERY_ROWS):
+                squared = self._squared(queries[some], ids[some], candidates, part)
+                columns = slice(part.start - first, part.stop - first)
+                result[some, columns] = self._finish(
+                    squared, ids[some, None], np.arange(part.start, part.stop)
+                )
+        return result
+
+    def checked(self, ids: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return ids as a one-dimensional int64 array, all of them rows or −1."""
+        ids = np.asarray(ids)
+        if ids.size and ids.dtype.kind not in "iu":
+            raise InvalidTypeError(f"expected integer ids, got dtype {ids.dtype}")
+        if ids.ndim != 1:
+            raise InvalidValueError(f"expected a one-dimensional array of ids, got {ids.ndim}")
+        if ids.size and not (-1 <= ids.min() and ids.max() < len(self.vectors)):
+            raise InvalidValueError(
+                f"expected ids from -1 to {len(self.vectors) - 1}, got {ids.min()} to {ids.max()}"
+            )
+        return ids.astype(np.int64, copy=False)
+
+    def _squared(
+        self,
+        queries: NDArray[np.float64],
+        ids: NDArray[np.int64],
+        candidates: NDArray[np.float64],
+        part: slice,
+    ) -> NDArray[np.float64]:
+        norms = self._squared_norms
+        squared, rows, columns = euclidean.cross_squared(
+            queries, candidates, norms[ids], norms[part]
+        )
+        step = max(1, euclidean.CHUNK_NUMBERS // self.vectors.shape[1])
+        for chunk in euclidean.blocks(0, len(rows), step):
+            squared[rows[chunk], columns[chunk]] = euclidean.pair_squared(
+                self.points(ids[rows[chunk]]), self.vectors[part.start + columns[chunk]]
+            )
+        return squared
+
+    def _finish(
+        self, squared: NDArray[np.float64], a: NDArray[np.int64], b: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        if self.metric == "poincare":
+            distance = poincare.distance_from_squared(squared, self._gaps[a], self._gaps[b])
+        else:
+            distance = np.sqrt(squared, out=squared)
+        if self.scale != 1.0:
+            distance *= self.scale
+        return distance

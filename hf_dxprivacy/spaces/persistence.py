@@ -1,0 +1,112 @@
+"""Spaces to and from folders, and by digest between processes."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hf_dxprivacy import _validate
+from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
+from hf_dxprivacy.hub import cache, folder
+
+if TYPE_CHECKING:
+    from hf_dxprivacy.spaces.space import EmbeddingSpace
+
+# The spaces of this process by digest, so that a worker loads each one once; a forked child
+# inherits its parent's and so the very same memory. The last few that were unpickled are kept
+# alive, since a worker receives the same one again with every task.
+_known: weakref.WeakValueDictionary[str, EmbeddingSpace] = weakref.WeakValueDictionary()
+_recent: deque[EmbeddingSpace] = deque(maxlen=4)
+
+
+def remember(space: EmbeddingSpace, keep: bool = False) -> None:
+    """Make a space known under its digest, and with `keep` hold on to it for a while."""
+    _known[space.digest] = space
+    if keep and not any(kept is space for kept in _recent):
+        _recent.append(space)
+
+
+def recall(digest: str) -> EmbeddingSpace | None:
+    """Return the space with this digest if this process has it."""
+    return _known.get(digest)
+
+
+def write(space: EmbeddingSpace, directory: Path, neighbour_distances: dict[int, float]) -> None:
+    """Write a space into a folder."""
+    config = {
+        "metric": space.metric,
+        "scale": space.scale,
+        "provenance": space.provenance,
+        "neighbour_distances": {str(k): value for k, value in neighbour_distances.items()},
+        "certificates": space.certificates,
+    }
+    folder.write_artifact(directory, vectors=space.vectors, words=space.words, config=config)
+
+
+def stash(space: EmbeddingSpace, neighbour_distances: dict[int, float]) -> Path:
+    """Save an in-memory space in the user's cache, where other processes find it by its digest.
+
+    Written into a folder of its own and renamed, so that processes may do so at the same time.
+
+    Returns:
+        The folder, the same for the same digest.
+    """
+    shelf = cache.cache_dir().absolute() / "spaces"
+    final = shelf / space.digest
+    if (final / folder.CONFIG).is_file():
+        return final
+    shelf.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=shelf, prefix=".") as beside:
+        written = Path(beside) / "space"
+        write(space, written, neighbour_distances)
+        try:
+            written.rename(final)
+        except OSError:
+            if not (final / folder.CONFIG).is_file():
+                # What is there is no artifact, for instance the remains of an interrupted clean-up.
+                shutil.rmtree(final, ignore_errors=True)
+                written.rename(final)
+    return final
+
+
+def fields(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of a config that describes a space, by the names of its attributes.
+
+    Raises:
+        InvalidValueError: If an entry is missing or of the wrong kind.
+    """
+    try:
+        metric, scale = config["metric"], config["scale"]
+        nested = {name: config.get(name, {}) for name in ("provenance", "certificates")}
+    except KeyError as error:
+        raise InvalidValueError(f"missing {error.args[0]!r}") from error
+    for name, value in nested.items():
+        if not isinstance(value, dict):
+            raise InvalidTypeError(f"expected {name} to be an object, got {value!r}")
+    return {"metric": metric, "scale": scale, **nested}
+
+
+def stored_neighbour_distances(config: dict[str, Any]) -> dict[int, float]:
+    """Return the neighbour distances that a config remembers.
+
+    Raises:
+        InvalidValueError: If they are not numbers by rank.
+    """
+    stored = config.get("neighbour_distances", {})
+    if not isinstance(stored, dict) or not all(rank.isdecimal() for rank in stored):
+        raise InvalidValueError("expected neighbour_distances to map ranks to distances")
+    for rank, value in stored.items():
+        _validate.within(0.0, float("inf"), **{f"neighbour_distances[{rank}]": value})
+    return {int(rank): float(value) for rank, value in stored.items()}
+
+
+def mismatch(location: str, expected: str, found: str) -> ArtifactError:
+    """Return the error for a folder that no longer holds the space it held when pickled."""
+    return ArtifactError(
+        f"{location}: expected the space with digest {expected}, found {found}; the folder was "
+        "changed after the space was pickled; load the space and pickle it again"
+    )
