@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.spaces import euclidean, poincare
 
-# Queries whose products with one block of rows are held at once.
-_QUERY_ROWS = 256
+# Rows in one matrix product: enough to keep the threads of BLAS busy.
+PRODUCT_ROWS = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,8 @@ class Distances:
             squared[chunk] = euclidean.pair_squared(
                 self.points(a_ids[chunk]), self.points(b_ids[chunk])
             )
-        return self._finish(squared, a_ids, b_ids)
+        self._finish(squared, a_ids, b_ids)
+        return squared
 
     def rows(self, ids: NDArray[np.integer], block: slice = slice(None)) -> NDArray[np.float64]:
         """Return the distance from each id to each row of a block, (m, rows of the block) float64.
@@ -86,14 +87,8 @@ class Distances:
             raise InvalidValueError(f"expected a block of consecutive rows, got step={step}")
         queries = self.points(ids) - self.centroid
         result = np.empty((len(ids), max(0, last - first)))
-        for part in euclidean.blocks(first, last):
-            candidates = self.vectors[part] - self.centroid
-            for some in euclidean.blocks(0, len(ids), _QUERY_ROWS):
-                squared = self._squared(queries[some], ids[some], candidates, part)
-                columns = slice(part.start - first, part.stop - first)
-                result[some, columns] = self._finish(
-                    squared, ids[some, None], np.arange(part.start, part.stop)
-                )
+        for part in euclidean.blocks(first, last, PRODUCT_ROWS):
+            self._fill(result[:, part.start - first : part.stop - first], queries, ids, part)
         return result
 
     def checked(self, ids: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -109,31 +104,28 @@ class Distances:
             )
         return ids.astype(np.int64, copy=False)
 
-    def _squared(
+    def _fill(
         self,
+        out: NDArray[np.float64],
         queries: NDArray[np.float64],
         ids: NDArray[np.int64],
-        candidates: NDArray[np.float64],
         part: slice,
-    ) -> NDArray[np.float64]:
-        norms = self._squared_norms
-        squared, rows, columns = euclidean.cross_squared(
-            queries, candidates, norms[ids], norms[part]
-        )
+    ) -> None:
+        norms, candidates = self._squared_norms, self.vectors[part] - self.centroid
+        rows, columns = euclidean.cross_squared(queries, candidates, norms[ids], norms[part], out)
         step = max(1, euclidean.CHUNK_NUMBERS // self.vectors.shape[1])
         for chunk in euclidean.blocks(0, len(rows), step):
-            squared[rows[chunk], columns[chunk]] = euclidean.pair_squared(
+            out[rows[chunk], columns[chunk]] = euclidean.pair_squared(
                 self.points(ids[rows[chunk]]), self.vectors[part.start + columns[chunk]]
             )
-        return squared
+        self._finish(out, ids[:, None], np.arange(part.start, part.stop))
 
     def _finish(
         self, squared: NDArray[np.float64], a: NDArray[np.int64], b: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    ) -> None:
         if self.metric == "poincare":
-            distance = poincare.distance_from_squared(squared, self._gaps[a], self._gaps[b])
+            poincare.distance_from_squared(squared, self._gaps[a], self._gaps[b], out=squared)
         else:
-            distance = np.sqrt(squared, out=squared)
+            np.sqrt(squared, out=squared)
         if self.scale != 1.0:
-            distance *= self.scale
-        return distance
+            squared *= self.scale

@@ -76,23 +76,25 @@ def cross_squared(
     y: NDArray[np.float64],
     x_squared: NDArray[np.float64],
     y_squared: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return all squared distances by one matrix product, and where not to trust it.
+    out: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Compute all squared distances by one matrix product, and tell where not to trust it.
 
     Args:
         x: (m, n) rows, measured from a common center to keep the norms small.
         y: (b, n) rows, measured from the same center.
         x_squared: (m,) squared norms of `x`.
         y_squared: (b,) squared norms of `y`.
+        out: (m, b), receives the squared distances.
 
     Returns:
-        (m, b) squared distances, and the row and column indices of the entries that cancellation
-        has spoilt: all that are below `CANCELLATION` times the sum of the two squared norms.
+        The row and column indices of the entries that cancellation may have spoilt: among them
+        all that are below `CANCELLATION` times the sum of their two squared norms.
     """
-    sums = np.add.outer(x_squared, y_squared)
-    squared = x @ y.T
-    squared *= -2.0
-    squared += sums
-    sums *= CANCELLATION
-    rows, columns = np.nonzero(squared <= sums)
-    return squared, rows, columns
+    np.matmul(-2.0 * x, y.T, out=out)
+    out += x_squared[:, None]
+    out += y_squared
+    # One bound per row, for the largest norm of the block, spares a pass over the entries.
+    bound = CANCELLATION * (x_squared + y_squared.max())
+    rows, columns = np.divmod(np.flatnonzero(out <= bound[:, None]), len(y))
+    return rows, columns

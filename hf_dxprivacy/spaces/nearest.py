@@ -6,13 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.spaces import euclidean
-from hf_dxprivacy.spaces.distances import Distances
+from hf_dxprivacy.spaces.distances import PRODUCT_ROWS, Distances
 
 # Words whose neighbours stand for those of all.
 SAMPLE = 1000
-
-# Words whose distances to the sample are held at once.
-_BLOCK_ROWS = 4 * euclidean.BLOCK_ROWS
 
 
 def nearest(
@@ -51,7 +48,7 @@ def median_distances(distances: Distances, ks: Sequence[int]) -> dict[int, float
     ranks = {k: min(k, size - 1) for k in ks}
     keep = max(ranks.values()) + 1
     best = np.empty((len(sample), 0))
-    for block in euclidean.blocks(0, size, _BLOCK_ROWS):
+    for block in euclidean.blocks(0, size, PRODUCT_ROWS):
         best = np.concatenate([best, distances.rows(sample, block)], axis=1)
         if best.shape[1] > keep:
             best = np.partition(best, keep - 1, axis=1)[:, :keep]

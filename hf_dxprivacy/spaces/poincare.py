@@ -35,7 +35,10 @@ def boundary_gap(points: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def distance_from_squared(
-    squared: NDArray[np.float64], u_gap: NDArray[np.float64], v_gap: NDArray[np.float64]
+    squared: NDArray[np.float64],
+    u_gap: NDArray[np.float64],
+    v_gap: NDArray[np.float64],
+    out: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Return the hyperbolic distance that belongs to a squared Euclidean distance.
 
@@ -46,14 +49,17 @@ def distance_from_squared(
         squared: ‖u−v‖², of any shape.
         u_gap: 1−‖u‖² > 0, broadcastable to it.
         v_gap: 1−‖v‖² > 0, broadcastable to it.
+        out: Receives the result; may be `squared`.
 
     Returns:
         Distances in the shape of `squared`.
     """
-    half = np.sqrt(squared / u_gap / v_gap)
-    distance: NDArray[np.float64] = np.arcsinh(half, out=half)
-    distance *= 2.0
-    return distance
+    result = np.divide(squared, u_gap, out=out)
+    result /= v_gap
+    np.sqrt(result, out=result)
+    np.arcsinh(result, out=result)
+    result *= 2.0
+    return result
 
 
 def pair_distances(u: NDArray[np.floating], v: NDArray[np.floating]) -> NDArray[np.float64]:
