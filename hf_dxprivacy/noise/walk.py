@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy import _validate
+from hf_dxprivacy.noise.sphere import in_uniform_directions
 
 
 def metropolis_hastings(
@@ -38,7 +39,7 @@ def metropolis_hastings(
             omits them: for ε > dim its law has density exp(-ερ)·sinh(ρ)^(dim-1)·cosh(ρ) in the
             distance ρ, which is wider than Eq. 7; for ε <= dim it has no stationary law and the
             walk drifts to the boundary.
-        burn_in: How many states to discard first; the walk starts at the origin.
+        burn_in: How many states to discard first.
         step: Standard deviation of a step in each Lorentz coordinate; by default 2.4/(ε+1), which
             suits the width of the corrected law.
 
@@ -55,8 +56,10 @@ def metropolis_hastings(
     width = 2.4 / (epsilon + 1) if step is None else step
     _validate.positive(step=width)
     states = np.empty((size, dim))
-    state = np.zeros(dim)
-    weight = _log_weight(0.0, dim, epsilon, corrected)
+    # From the origin, the sharp peak of the density in Lorentz coordinates, a walk with steps that
+    # suit the bulk would not get away for thousands of steps in ten dimensions already.
+    state = in_uniform_directions(rng, np.array([dim / (epsilon + 1)]), dim)[0]
+    weight = _log_weight(float(state @ state), dim, epsilon, corrected)
     for index in range(-burn_in, size):
         proposal = state + width * rng.standard_normal(dim)
         proposed = _log_weight(float(proposal @ proposal), dim, epsilon, corrected)
