@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import folder, tensors
-from hf_dxprivacy.spaces import builtin, checks, euclidean, nearest, persistence
+from hf_dxprivacy.spaces import builtin, checks, euclidean, nearest, persistence, readers
 from hf_dxprivacy.spaces.distances import Distances
 
 NEIGHBOUR_RANKS = (1, 10, 100)
@@ -24,7 +24,7 @@ NEIGHBOUR_RANKS = (1, 10, 100)
 class EmbeddingSpace:
     """A vocabulary with one vector per word and a metric; immutable.
 
-    Make one with `from_vectors` or `from_pretrained`. Words are kept as they
+    Make one with `from_vectors`, `from_text_vectors` or `from_pretrained`. Words are kept as they
     are given; two that differ only in Unicode normalisation are two words.
 
     It pickles to a path and a digest, never to its matrix: an in-memory space is first saved in
@@ -91,6 +91,26 @@ class EmbeddingSpace:
         if matrix is vectors or np.may_share_memory(matrix, np.asarray(vectors)):
             matrix = matrix.copy()
         return cls(tuple(checks.as_words(words)), matrix, metric, scale, dict(provenance or {}))
+
+    @classmethod
+    def from_text_vectors(
+        cls, path: str | Path, limit: int | None = None, progress: bool = True
+    ) -> "EmbeddingSpace":
+        """Read a file of word vectors in one of the usual formats; they become float32.
+
+        GloVe text, word2vec text (with a header), word2vec binary and fastText ``.vec``, each plain
+        or gzip-compressed; what it is, is recognised from the content.
+
+        Args:
+            path: The file.
+            limit: Read at most this many words from the top, which are usually the most frequent.
+            progress: Show a progress bar over the bytes of the file.
+
+        Raises:
+            InvalidValueError: If the file is malformed; names the file and the line.
+        """
+        words, vectors = readers.read_vectors(path, limit=limit, progress=progress)
+        return cls(tuple(words), vectors, provenance={"source": Path(path).name, "limit": limit})
 
     @classmethod
     def from_pretrained(cls, name_or_path: str | Path) -> "EmbeddingSpace":
