@@ -1,6 +1,21 @@
-"""Metric differential privacy for text datasets."""
+"""Metric differential privacy (dχ-privacy) for text datasets.
+
+>>> from datasets import load_dataset
+>>> from hf_dxprivacy import DxPrivatizer
+>>> privatizer = DxPrivatizer.from_pretrained("wordnet-gloss", epsilon=5.0)
+>>> private = load_dataset("csv", data_files="reviews.csv").map(privatizer, batched=True)
+"""
 
 from hf_dxprivacy._version import __version__
 from hf_dxprivacy.errors import DxPrivacyError
+from hf_dxprivacy.guarantees import PrivacyGuarantee
+from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.spaces import EmbeddingSpace
 
-__all__ = ["DxPrivacyError", "__version__"]
+__all__ = [
+    "DxPrivacyError",
+    "DxPrivatizer",
+    "EmbeddingSpace",
+    "PrivacyGuarantee",
+    "__version__",
+]

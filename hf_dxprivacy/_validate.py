@@ -21,7 +21,9 @@ def positive(hint: str = "", **named: float) -> None:
     for name, value in named.items():
         _real(name, value)
         if not (math.isfinite(value) and value > 0):
-            raise InvalidValueError(_say(f"expected {name} > 0 and finite, got {name}={value}", hint))
+            raise InvalidValueError(
+                _say(f"expected {name} > 0 and finite, got {name}={value}", hint)
+            )
 
 
 def within(low: float, high: float, hint: str = "", **named: float) -> None:

@@ -17,6 +17,49 @@ ALWAYS = (
     "Arithmetic is treated as exact: probabilities are computed in double precision.",
 )
 
+_OUT_OF_VOCABULARY = {
+    "centroid": "Words out of vocabulary are replaced too: all of them are one input, at the "
+    "centroid of the space.",
+    "drop": "Words out of vocabulary are removed: the statement holds for inputs that have them "
+    "at the same places.",
+    "keep": "HOLE: words out of vocabulary are released unchanged, without any guarantee "
+    '(oov="keep").',
+}
+
+
+def text_disclosures(oov: str, case: str, stopwords: int, seeded: bool) -> tuple[str, ...]:
+    """Say what a privatizer of texts releases beside the words it draws anew.
+
+    Args:
+        oov: What becomes of words out of vocabulary: "centroid", "drop" or "keep".
+        case: "lower" or "preserve".
+        stopwords: How many words of the language are kept as they are.
+        seeded: Whether the noise comes from a fixed seed.
+
+    Returns:
+        One sentence for each thing that the statement does not cover or rests on.
+    """
+    sentences = [
+        "Not covered, released as it is: the number of words and what stands between them "
+        "(spaces, punctuation, symbols).",
+        _OUT_OF_VOCABULARY[oov],
+    ]
+    if stopwords:
+        sentences.append(
+            f"Not covered, released as they are: {stopwords} stop words. The statement holds for "
+            "inputs that have the same ones at the same places."
+        )
+    if case == "preserve":
+        sentences.append(
+            "Not covered, released: the letter case of every word (lower, Title or UPPER)."
+        )
+    if seeded:
+        sentences.append(
+            "Seeded noise: the statement holds only while the seed stays secret. Without "
+            "with_indices=True, equal rows get equal noise, so their equality shows."
+        )
+    return tuple(sentences)
+
 
 def _unbounded(_a: str, _b: str) -> float:
     return math.inf

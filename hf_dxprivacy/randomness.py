@@ -8,11 +8,11 @@ workers of ``Dataset.map(num_proc=...)`` can not share noise.
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from randomgen import ChaCha
 
 from hf_dxprivacy import _validate
@@ -95,7 +95,7 @@ class RowStreams:
         lengths: How many words each row has.
     """
 
-    def __init__(self, generators: Sequence[np.random.Generator], lengths: Sequence[int]) -> None:
+    def __init__(self, generators: Sequence[np.random.Generator], lengths: ArrayLike) -> None:
         self._generators = generators
         self._ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
 
@@ -104,12 +104,29 @@ class RowStreams:
         """Treat all words as one row."""
         return cls([generator], [size])
 
+    def chunks(self, limit: int) -> Iterator[NDArray[np.int64]]:
+        """Cut the words into runs of at most `limit`.
+
+        Only a row that is longer than the limit is cut, and always at the same places: cutting
+        changes the order in which a generator is asked, and so what a row gets.
+        """
+        start = end = 0
+        for stop in self._ends.tolist():
+            if stop - start > limit:
+                yield from _runs(start, end, limit)
+                start = end
+            end = stop
+            if end - start > limit:
+                yield from _runs(start, end, limit)
+                start = end
+        yield from _runs(start, end, limit)
+
     def draw(self, law: Law, words: NDArray[np.int64]) -> NDArray[np.floating]:
         """Draw one value of a law for each word.
 
         Args:
             law: What to draw.
-            words: (m,) positions of the words, ascending.
+            words: (m,) positions of the words, ascending; m > 0.
 
         Returns:
             (m, ...) array; the values of one row come from its own generator, in order.
@@ -119,5 +136,11 @@ class RowStreams:
         rows, counts = np.unique(
             np.searchsorted(self._ends, words, side="right"), return_counts=True
         )
-        drawn = [law(self._generators[r], int(n)) for r, n in zip(rows, counts, strict=True)]
-        return np.concatenate(drawn) if drawn else law(process_generator(), 0)
+        return np.concatenate(
+            [law(self._generators[r], int(n)) for r, n in zip(rows, counts, strict=True)]
+        )
+
+
+def _runs(start: int, end: int, limit: int) -> Iterator[NDArray[np.int64]]:
+    for first in range(start, end, limit):
+        yield np.arange(first, min(first + limit, end))

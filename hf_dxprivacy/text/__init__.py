@@ -1,7 +1,18 @@
 """From text to words with offsets, and back."""
 
 from hf_dxprivacy.text.case import apply_case, case_pattern
+from hf_dxprivacy.text.rows import Cell, Row, RowReader, TextRow
 from hf_dxprivacy.text.stopwords import stop_words
-from hf_dxprivacy.text.words import Span, Splitter, lookup_forms
+from hf_dxprivacy.text.words import OTHER_FORMS, plain_apostrophes
 
-__all__ = ["Span", "Splitter", "apply_case", "case_pattern", "lookup_forms", "stop_words"]
+__all__ = [
+    "OTHER_FORMS",
+    "Cell",
+    "Row",
+    "RowReader",
+    "TextRow",
+    "apply_case",
+    "case_pattern",
+    "plain_apostrophes",
+    "stop_words",
+]

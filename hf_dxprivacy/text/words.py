@@ -10,7 +10,6 @@ each of them by any other word keeps their number.
 
 import re
 import unicodedata
-from collections.abc import Iterator
 
 from tokenizers import Regex, pre_tokenizers
 
@@ -58,9 +57,10 @@ class Splitter:
         return unicodedata.normalize("NFC", _SURROGATES.sub("\ufffd", text))
 
 
-def lookup_forms(word: str) -> Iterator[str]:
-    """Yield the forms under which a word is looked up in a vocabulary, the best one first."""
-    yield word
-    lower = word.lower()
-    yield lower
-    yield lower.replace("’", "'")
+def plain_apostrophes(word: str) -> str:
+    """Return the word in lower case with typewriter apostrophes, as vocabularies have them."""
+    return word.lower().replace("’", "'")
+
+
+# How a word that a vocabulary lacks is looked up again, in order.
+OTHER_FORMS = (str.lower, plain_apostrophes)

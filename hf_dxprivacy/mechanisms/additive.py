@@ -1,0 +1,179 @@
+"""Mechanisms that add noise to a word's vector and release the nearest word.
+
+Finding the nearest word is a fixed function of the noisy vector, so it costs no privacy.
+"""
+
+from functools import cached_property, partial
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy import _validate
+from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.mechanisms.base import Mechanism
+from hf_dxprivacy.noise import (
+    ball_points,
+    lebesgue_radius,
+    multivariate_laplace,
+    riemannian_laplace_radius,
+)
+from hf_dxprivacy.randomness import RowStreams
+from hf_dxprivacy.search import nearest_euclidean, nearest_poincare
+from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.spaces.mahalanobis import RegularizedMahalanobis, regularized_mahalanobis
+from hf_dxprivacy.spaces.poincare import mobius_add
+
+HyperbolicNoise = Literal["riemannian", "lebesgue"]
+
+
+class MultivariateLaplace(Mechanism):
+    """Multivariate Laplace noise, "Madlib" (Feyisetan et al., WSDM 2020, Algorithm 1).
+
+    Noise of density ∝ exp(−ε‖z‖₂) is added to the word's vector; the nearest word in L2 is
+    released. ε per unit of Euclidean distance.
+    """
+
+    name = "laplace"
+    metrics = ("euclidean",)
+
+    @cached_property
+    def _search_vectors(self) -> NDArray[np.float32]:
+        return np.ascontiguousarray(self.space.vectors, dtype=np.float32)
+
+    def _shape(self, noise: NDArray[np.floating]) -> NDArray[np.floating]:
+        return noise
+
+    def _draw(
+        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        law = partial(multivariate_laplace, dim=self.space.dim, epsilon=self.epsilon)
+        noisy = self.space.points(ids)
+        noisy += self._shape(streams.draw(law, positions))
+        return nearest_euclidean(noisy, self._search_vectors)
+
+
+class Mahalanobis(MultivariateLaplace):
+    """Laplace noise stretched along the vocabulary's covariance (Xu et al., PrivateNLP 2020).
+
+    With Σ the covariance of the vocabulary scaled to trace n and A = λΣ + (1−λ)I, noise A^½·z
+    replaces z. ε per unit of the regularized Mahalanobis norm sqrt(xᵀA⁻¹x). λ=0 is
+    `MultivariateLaplace`, word for word on the same stream.
+
+    Args:
+        space: A Euclidean space.
+        epsilon: ε > 0.
+        lam: λ in [0, 1].
+    """
+
+    name = "mahalanobis"
+    options = ("lam",)
+
+    def __init__(self, space: EmbeddingSpace, epsilon: float, lam: float = 0.5) -> None:
+        super().__init__(space, epsilon)
+        _validate.within(0.0, 1.0, lam=lam)
+        self.lam = float(lam)
+
+    @cached_property
+    def _norm(self) -> RegularizedMahalanobis:
+        return regularized_mahalanobis(self.space.vectors, self.lam)
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric of the guarantee."""
+        return f"regularized Mahalanobis distance (λ = {self.lam:g})"
+
+    @property
+    def diameter(self) -> float:
+        """The Euclidean bound of the diameter times the largest stretch of the norm."""
+        return super().diameter * self._norm.euclidean_factor
+
+    def pair_distances(
+        self, ids_a: NDArray[np.int64], ids_b: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return (m,) distances in the regularized Mahalanobis norm."""
+        difference = self.space.points(ids_a) - self.space.points(ids_b)
+        return self._norm.norm(difference)
+
+    @cached_property
+    def _whitened(self) -> EmbeddingSpace:
+        vectors = (self.space.vectors @ self._norm.inverse_root).astype(np.float32)
+        return EmbeddingSpace.from_vectors(self.space.words, vectors)
+
+    def neighbour_distances(self) -> dict[int, float]:
+        """Median distance to the 1st, 10th, 100th neighbour in the Mahalanobis norm."""
+        return dict(self._whitened.neighbour_distances())
+
+    def _shape(self, noise: NDArray[np.floating]) -> NDArray[np.floating]:
+        # λ=0 is exactly the identity; a product with a rounded one would change the last bits.
+        return noise if self.lam == 0.0 else noise @ self._norm.root
+
+    def _assumptions(self) -> tuple[str, ...]:
+        euclidean = self.epsilon * self._norm.euclidean_factor
+        return (f"For the Euclidean distance the same release is {euclidean:.4g}·d-private.",)
+
+
+class HyperbolicLaplace(Mechanism):
+    """Noise in the Poincaré ball (after Feyisetan, Diethe, Drake, ICDM 2019).
+
+    A noise point z is drawn around the origin and moved to the word by Möbius addition φ(w) ⊕ z,
+    an isometry; the nearest word is released. ε per unit of the space's (scaled) hyperbolic
+    distance.
+
+    The mechanism as printed has no finite guarantee at its stated ε; see docs/guarantee.md. The
+    default noise has density ∝ exp(−ε·d) with respect to the invariant volume, exists for
+    ε > (n−1)/scale, and is ε·d-private. ``noise="lebesgue"`` is the paper's density (Eq. 7), with
+    what it really costs: ε + n/scale.
+
+    Args:
+        space: A Poincaré space.
+        epsilon: ε > 0.
+        noise: "riemannian" or "lebesgue".
+
+    Raises:
+        InvalidValueError: If ε is not above the floor of the Riemannian noise.
+    """
+
+    name = "hyperbolic"
+    metrics = ("poincare",)
+    options = ("noise",)
+
+    def __init__(
+        self, space: EmbeddingSpace, epsilon: float, noise: HyperbolicNoise = "riemannian"
+    ) -> None:
+        super().__init__(space, epsilon)
+        _validate.one_of(("riemannian", "lebesgue"), noise=noise)
+        self.noise = noise
+        floor = (space.dim - 1) / space.scale
+        if noise == "riemannian" and epsilon <= floor:
+            raise InvalidValueError(
+                f"the Riemannian Laplace noise exists only for epsilon > (n-1)/scale = {floor:.6g} "
+                f"(the volume growth of a {space.dim}-d ball), got epsilon={epsilon}; take a "
+                "larger epsilon or a space of lower dimension, or mechanism 'calibrated' or "
+                "'tem', which have no floor"
+            )
+
+    @property
+    def certified_epsilon(self) -> float:
+        """ε for the Riemannian noise; ε + n/scale for the paper's."""
+        extra = self.space.dim / self.space.scale if self.noise == "lebesgue" else 0.0
+        return self.epsilon + extra
+
+    def _law(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        radius = riemannian_laplace_radius if self.noise == "riemannian" else lebesgue_radius
+        radii = radius(rng, size, self.space.dim, self.epsilon * self.space.scale)
+        return ball_points(rng, radii, self.space.dim)
+
+    def _draw(
+        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        noise = streams.draw(self._law, positions).astype(np.float64, copy=False)
+        return nearest_poincare(mobius_add(self.space.points(ids), noise), self.space.vectors)
+
+    def _assumptions(self) -> tuple[str, ...]:
+        if self.noise == "riemannian":
+            return ()
+        return (
+            f"The paper's noise at nominal ε = {self.epsilon:g} is certified at ε + n/scale only: "
+            "its density refers to Lebesgue measure, which hyperbolic translation does not keep.",
+        )

@@ -1,0 +1,162 @@
+"""The contract that every mechanism keeps."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hf_dxprivacy import _validate
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.guarantees import ALWAYS, PrivacyGuarantee
+from hf_dxprivacy.randomness import RowStreams
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+# Bounds the memory of one step.
+CHUNK = 4096
+
+METRIC_NAMES = {"euclidean": "Euclidean distance", "poincare": "hyperbolic distance"}
+
+
+class Mechanism(ABC):
+    """A random map from words to words of one space, private for a metric on the words.
+
+    The inputs are the words of the space and one symbol that stands for everything out of
+    vocabulary (id −1), placed at the space's centroid. The outputs are the words of the space.
+
+    Args:
+        space: Where the words lie.
+        epsilon: ε > 0, per unit of the metric that the guarantee names. There is no default.
+
+    Raises:
+        InvalidTypeError: If `space` is not an `EmbeddingSpace` or ε is not a number.
+        InvalidValueError: If ε is not finite and above zero, or the space's metric does not suit.
+    """
+
+    name: ClassVar[str]
+    metrics: ClassVar[tuple[str, ...]] = ("euclidean", "poincare")
+    options: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, space: EmbeddingSpace, epsilon: float) -> None:
+        if not isinstance(space, EmbeddingSpace):
+            raise InvalidTypeError(
+                f"expected space to be an EmbeddingSpace, got a {type(space).__name__}; "
+                "make one with EmbeddingSpace.from_pretrained or .from_vectors"
+            )
+        _validate.positive("privacy needs a finite ε above zero", epsilon=epsilon)
+        if space.metric not in self.metrics:
+            raise InvalidValueError(
+                f"mechanism {self.name!r} needs a space with the metric "
+                f"{' or '.join(map(repr, self.metrics))}, got {space.metric!r}; "
+                "'tem' and 'calibrated' work for every metric"
+            )
+        self.space = space
+        self.epsilon = float(epsilon)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Only the decisions travel; what is derived from them is worked out again where needed.
+        return {name: self.__dict__[name] for name in ("space", "epsilon", *self.options)}
+
+    @property
+    def parameters(self) -> dict[str, float | str | None]:
+        """The mechanism's name, ε and options, as JSON-ready values."""
+        return {
+            "mechanism": self.name,
+            **{name: self.__dict__[name] for name in ("epsilon", *self.options)},
+        }
+
+    def sample(self, ids: ArrayLike, rng: "np.random.Generator | RowStreams") -> NDArray[np.int64]:
+        """Draw one output word for each input word, independently.
+
+        Args:
+            ids: (m,) integers, rows of the space's vocabulary; −1 means out of vocabulary.
+            rng: Source of randomness; see `hf_dxprivacy.randomness`.
+
+        Returns:
+            (m,) int64, rows of the space's vocabulary.
+
+        Raises:
+            InvalidTypeError: If `ids` is not an array of integers.
+            InvalidValueError: If an id is not in −1 … V−1.
+        """
+        checked = self._checked(ids)
+        streams = rng if isinstance(rng, RowStreams) else RowStreams.single(rng, len(checked))
+        drawn = np.empty(len(checked), dtype=np.int64)
+        for positions in streams.chunks(CHUNK):
+            drawn[positions] = self._draw(checked[positions], streams, positions)
+        return drawn
+
+    @abstractmethod
+    def _draw(
+        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Draw one output for each id; `positions` says which words of the streams they are."""
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric of the guarantee."""
+        return METRIC_NAMES[self.space.metric]
+
+    @property
+    def certified_epsilon(self) -> float:
+        """The ε that is proven, per unit of `metric`; some mechanisms need more than they name."""
+        return self.epsilon
+
+    @property
+    def diameter(self) -> float:
+        """An upper bound of the metric of the guarantee over all pairs of inputs."""
+        return 2.0 * self.space.radius
+
+    def pair_distances(
+        self, ids_a: NDArray[np.int64], ids_b: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return (m,) float64 distances in the metric of the guarantee, pair by pair."""
+        return self.space.pair_distances(ids_a, ids_b)
+
+    def neighbour_distances(self) -> Mapping[int, float]:
+        """Median distance to the 1st, 10th, 100th neighbour, in the metric of the guarantee."""
+        return self.space.neighbour_distances()
+
+    def word_bound(self, word_a: str, word_b: str) -> float:
+        """Return ε·d for two words; a word that is not in the space counts as the centroid."""
+        first, second = self.space.ids([word_a, word_b])
+        return self.id_bound(np.array([first]), np.array([second]))
+
+    def id_bound(self, ids_a: NDArray[np.int64], ids_b: NDArray[np.int64]) -> float:
+        """Return Σ ε·d over pairs of ids."""
+        return self.certified_epsilon * float(self.pair_distances(ids_a, ids_b).sum())
+
+    def _assumptions(self) -> tuple[str, ...]:
+        return ()
+
+    @cached_property
+    def guarantee(self) -> PrivacyGuarantee:
+        """What this mechanism promises for one word."""
+        epsilon = self.certified_epsilon
+        return PrivacyGuarantee(
+            epsilon=epsilon,
+            metric=self.metric,
+            ldp_epsilon=epsilon * self.diameter,
+            neighbour_epsilon={k: epsilon * d for k, d in self.neighbour_distances().items()},
+            assumptions=(*ALWAYS, *self._assumptions()),
+            log_ratio_bound=self.word_bound,
+        )
+
+    def _checked(self, ids: ArrayLike) -> NDArray[np.int64]:
+        array = np.asarray(ids)
+        if array.size == 0:
+            return np.empty(0, dtype=np.int64)
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise InvalidTypeError(
+                "expected ids to be a 1-D array of integers, "
+                f"got {array.ndim}-D of {array.dtype}; EmbeddingSpace.ids makes one from words"
+            )
+        low, high = int(array.min()), int(array.max())
+        if low < -1 or high >= len(self.space):
+            raise InvalidValueError(
+                f"expected ids from -1 (out of vocabulary) to {len(self.space) - 1}, "
+                f"got {low} to {high}"
+            )
+        return array.astype(np.int64, copy=False)

@@ -1,0 +1,218 @@
+"""The exact privacy level of exponential mechanisms, and the largest slope that meets an ε.
+
+With weights exp(−s·d_γ(w, y)) and Z_s(w) their sum over y, for every output y
+|ln Pr[M(w)=y] − ln Pr[M(w')=y]| ≤ s·d_γ(w, w') + |ln Z_s(w) − ln Z_s(w')|, with equality at y = w
+or y = w'. The exact level is therefore
+ε*(s) = s + max over pairs of |ln Z_s(w) − ln Z_s(w')|/d_γ(w, w').
+The centroid, which stands for words out of vocabulary, takes part as an input.
+
+Slopes lie on a fixed geometric grid and the largest feasible one is taken: no interpolation, and no
+monotonicity is assumed. ε*(s) ≤ 2s always holds, because d_γ is a metric.
+"""
+
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NoReturn, TypeVar
+
+import numpy as np
+import threadpoolctl
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from hf_dxprivacy import _threads
+from hf_dxprivacy.mechanisms import certificate_store
+from hf_dxprivacy.mechanisms.certificate_store import STEPS_PER_OCTAVE, grid_rate
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+TILE = 384
+
+# Upper bounds of what rounding can do: to a ln Z, and to a level as a whole (distances are good to
+# about 1e-9). A reported level is never below the true one.
+LOG_SUM_ERROR = 1e-11
+LEVEL_MARGIN = 1e-6
+
+Tile = tuple[slice, slice]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A slope and the exact privacy level that it was certified at."""
+
+    rate: float
+    level: float
+
+
+def truncation_weight(size: int, beta: float) -> float:
+    """Return exp(−s·γ) = β/((1−β)(V−1)), the weight of far words; the same for every slope s."""
+    return min(1.0, beta / ((1.0 - beta) * max(size - 1, 1)))
+
+
+def calibrated_rate(
+    space: EmbeddingSpace, epsilon: float, beta: float, progress: bool = True
+) -> Calibration:
+    """Return the largest slope on the grid whose exact level is at most ε.
+
+    Args:
+        space: Where the words lie.
+        epsilon: ε > 0.
+        beta: β in (0, 1).
+        progress: Show a bar while levels that nobody remembered are worked out.
+
+    Returns:
+        The slope s and its level ε*(s) ≤ ε.
+    """
+    highest = math.floor(STEPS_PER_OCTAVE * math.log2(epsilon) + 1e-9)
+    # One step below ε/2 is feasible for certain, whatever the margin for rounding.
+    wanted = range(highest - STEPS_PER_OCTAVE - 1, highest + 1)
+    known = certificate_store.load(space, beta)
+    missing = [k for k in wanted if k not in known]
+    if missing and not _decided(known, wanted, epsilon):
+        rates = {k: grid_rate(k) for k in missing}
+        floor = truncation_weight(len(space), beta)
+        levels = privacy_levels(space, list(rates.values()), floor, progress=progress)
+        known |= {k: levels[rate] for k, rate in rates.items()}
+        certificate_store.save(space, beta, known)
+    best = max(k for k in wanted if known.get(k, math.inf) <= epsilon)
+    return Calibration(grid_rate(best), known[best])
+
+
+def _decided(known: dict[int, float], wanted: range, epsilon: float) -> bool:
+    """Tell whether the known levels settle the largest feasible slope."""
+    for k in reversed(wanted):
+        if k not in known:
+            return False
+        if known[k] <= epsilon:
+            return True
+    return False
+
+
+def privacy_levels(
+    space: EmbeddingSpace, rates: Sequence[float], floor: float, progress: bool = False
+) -> dict[float, float]:
+    """Return the exact level ε*(s) for several slopes, in two passes over all distances.
+
+    Args:
+        space: Where the words lie; V words.
+        rates: Slopes s > 0.
+        floor: exp(−s·γ), the least weight, common to all slopes.
+        progress: Show a progress bar.
+
+    Returns:
+        ε*(s) by slope, bounded upward for rounding. Time O(V²·(n + len(rates))).
+    """
+    if floor >= 1.0 or len(space) == 1:
+        # γ = 0: every input has the same law. s is still an upper bound of the level.
+        return {rate: rate for rate in rates}
+    slopes = np.asarray(rates, dtype=np.float64)
+    tiles = list(_tiles(len(space)))
+    with tqdm(total=2 * len(tiles), desc="Calibrating", disable=not progress or None) as bar:
+        log_sums, centroid_log_sums, to_centroid = _log_sums(space, slopes, floor, tiles, bar)
+        ratios, least = _largest_ratios(space, log_sums, tiles, bar)
+    with np.errstate(divide="ignore"):
+        inverse = np.where(to_centroid > 0, 1.0 / to_centroid, 0.0)
+    from_centroid = (np.abs(log_sums - centroid_log_sums[:, None]) * inverse).max(axis=1)
+    lowest = np.minimum(log_sums.min(axis=1), centroid_log_sums)
+    highest = np.maximum(log_sums.max(axis=1), centroid_log_sums)
+    # Pairs farther apart than γ are at d_γ = γ = −ln(floor)/s.
+    beyond = (highest - lowest + 2 * LOG_SUM_ERROR) * slopes / -math.log(floor)
+    least = min(least, float(to_centroid[to_centroid > 0].min(initial=math.inf)))
+    within = np.maximum(ratios, from_centroid) + 2 * LOG_SUM_ERROR / least
+    levels = (slopes + np.maximum(within, beyond)) * (1.0 + LEVEL_MARGIN)
+    return dict(zip(rates, levels.tolist(), strict=True))
+
+
+def _tiles(size: int) -> Iterator[Tile]:
+    """Cover the pairs i ≤ j of a symmetric matrix."""
+    starts = range(0, size, TILE)
+    for row in starts:
+        for column in starts[row // TILE :]:
+            yield slice(row, min(row + TILE, size)), slice(column, min(column + TILE, size))
+
+
+def _log_sums(
+    space: EmbeddingSpace,
+    slopes: NDArray[np.float64],
+    floor: float,
+    tiles: Sequence[Tile],
+    bar: "tqdm[NoReturn]",
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return ln Z of the words (R, V), ln Z of the centroid (R,), distances to it (V,)."""
+
+    def weigh(mine: Sequence[Tile]) -> NDArray[np.float64]:
+        sums = np.zeros((len(slopes), len(space)))
+        for rows, columns in mine:
+            distances = _distances(space, rows, columns)
+            weights = np.empty_like(distances)
+            for index, slope in enumerate(slopes):
+                np.multiply(distances, -slope, out=weights)
+                np.exp(weights, out=weights)
+                np.maximum(weights, floor, out=weights)
+                sums[index, rows] += weights.sum(axis=1)
+                if rows != columns:
+                    sums[index, columns] += weights.sum(axis=0)
+            bar.update()
+        return sums
+
+    to_centroid = space.distances(np.array([-1]))[0]
+    at_centroid = np.maximum(np.exp(-slopes[:, None] * to_centroid), floor).sum(axis=1)
+    sums = np.sum(_in_threads(weigh, tiles), axis=0)
+    return np.log(sums), np.log(at_centroid), to_centroid
+
+
+def _largest_ratios(
+    space: EmbeddingSpace,
+    log_sums: NDArray[np.float64],
+    tiles: Sequence[Tile],
+    bar: "tqdm[NoReturn]",
+) -> tuple[NDArray[np.float64], float]:
+    """Return max |Δ ln Z|/d over pairs of words by slope (R,), and the least distance above 0."""
+
+    def compare(mine: Sequence[Tile]) -> tuple[NDArray[np.float64], float]:
+        best, least = np.zeros(len(log_sums)), math.inf
+        for rows, columns in mine:
+            inverse = _distances(space, rows, columns)
+            apart = inverse > 0
+            least = min(least, float(inverse.min(initial=math.inf, where=apart)))
+            # Words at distance 0 have the same law; they take no part.
+            np.divide(1.0, inverse, out=inverse, where=apart)
+            _raise_ratios(best, log_sums[:, rows], log_sums[:, columns], inverse)
+            bar.update()
+        return best, least
+
+    bests, leasts = zip(*_in_threads(compare, tiles), strict=True)
+    return np.max(bests, axis=0), min(leasts)
+
+
+def _raise_ratios(
+    best: NDArray[np.float64],
+    rows: NDArray[np.float64],
+    columns: NDArray[np.float64],
+    inverse: NDArray[np.float64],
+) -> None:
+    """Raise best[r] to the largest |Δ ln Z|·inverse of one tile."""
+    nearest = inverse.max()
+    widest = np.maximum(
+        rows.max(axis=1) - columns.min(axis=1), columns.max(axis=1) - rows.min(axis=1)
+    )
+    scratch = np.empty_like(inverse)
+    for index in np.flatnonzero(widest * nearest > best):
+        np.subtract(rows[index][:, None], columns[index], out=scratch)
+        np.abs(scratch, out=scratch)
+        scratch *= inverse
+        best[index] = max(best[index], float(scratch.max()))
+
+
+def _distances(space: EmbeddingSpace, rows: slice, columns: slice) -> NDArray[np.float64]:
+    return space.distances(np.arange(rows.start, rows.stop), block=columns)
+
+
+def _in_threads(work: Callable[[Sequence[Tile]], Result], tiles: Sequence[Tile]) -> list[Result]:
+    """Deal the tiles out to as many threads as this process may use, one BLAS thread each."""
+    workers = 1 if _threads.in_worker() else os.cpu_count() or 1
+    shares = [tiles[start::workers] for start in range(min(workers, len(tiles)))]
+    with threadpoolctl.threadpool_limits(1), ThreadPoolExecutor(len(shares)) as pool:
+        return list(pool.map(work, shares))

@@ -1,0 +1,199 @@
+"""Exponential mechanisms: the output is drawn by its distance from the input.
+
+Both draw Pr[M(w)=y] ∝ exp(−s·d_γ(w, y)) with the truncated metric d_γ = min(d, γ), on any metric,
+and differ only in how s is chosen for an ε.
+"""
+
+import math
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hf_dxprivacy import _validate
+from hf_dxprivacy.mechanisms.base import Mechanism
+from hf_dxprivacy.mechanisms.certificate import (
+    calibrated_rate,
+    privacy_levels,
+    truncation_weight,
+)
+from hf_dxprivacy.mechanisms.rejection import BLOCK_BYTES, RowSampler
+from hf_dxprivacy.randomness import RowStreams
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+# Beyond this, exp(−s·γ) would leave double precision and a probability would round to zero.
+LARGEST_EXPONENT = 700.0
+
+
+class ExponentialMechanism(Mechanism):
+    """Draws an output y for an input w with probability ∝ exp(−s·min(d(w, y), γ)).
+
+    Args:
+        space: Where the words lie.
+        epsilon: ε > 0.
+        beta: β in (0, 1): γ is chosen so that, from any input, all words farther than γ together
+            have at most about this probability.
+    """
+
+    def __init__(self, space: EmbeddingSpace, epsilon: float, beta: float = 0.001) -> None:
+        super().__init__(space, epsilon)
+        _validate.between(0.0, 1.0, "0.001 is usual", beta=beta)
+        self.beta = float(beta)
+
+    @property
+    @abstractmethod
+    def rate(self) -> float:
+        """The slope s of the log-probability per unit of distance."""
+
+    @property
+    def radius(self) -> float:
+        """γ, the distance from which on all outputs are equally likely."""
+        return -math.log(truncation_weight(len(self.space), self.beta)) / self.rate
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric of the guarantee."""
+        return f"{super().metric} truncated at γ = {self.radius:.4g}"
+
+    @property
+    def diameter(self) -> float:
+        """γ, or the space's own bound where that is smaller."""
+        return min(self.radius, super().diameter)
+
+    def pair_distances(
+        self, ids_a: NDArray[np.int64], ids_b: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return (m,) distances truncated at γ."""
+        return np.minimum(super().pair_distances(ids_a, ids_b), self.radius)
+
+    def neighbour_distances(self) -> dict[int, float]:
+        """Median distance to the 1st, 10th, 100th neighbour, truncated at γ."""
+        return {k: min(d, self.radius) for k, d in super().neighbour_distances().items()}
+
+    def probabilities(self, ids: ArrayLike) -> NDArray[np.float64]:
+        """Return the exact law of the output for each input.
+
+        Args:
+            ids: (m,) integers; −1 means out of vocabulary.
+
+        Returns:
+            (m, V) float64; each row adds up to 1.
+        """
+        checked = self._checked(ids)
+        rows = np.empty((len(checked), len(self.space)))
+        step = max(1, BLOCK_BYTES // (8 * len(self.space)))
+        for start in range(0, len(checked), step):
+            part = rows[start : start + step]
+            part[:] = self._weights(self.space.distances(checked[start : start + step]))
+            part /= part.sum(axis=1, keepdims=True)
+        return rows
+
+    def exact_epsilon(self, progress: bool = False) -> float:
+        """Return the true privacy level ε* of this mechanism, over all pairs of inputs.
+
+        The least ε* for which it is ε*·d_γ-private, bounded upward for rounding. Takes time
+        quadratic in the size of the vocabulary.
+        """
+        floor = math.exp(-self.rate * self.radius)
+        return privacy_levels(self.space, [self.rate], floor, progress=progress)[self.rate]
+
+    def _weights(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.exp(-self.rate * np.minimum(distances, self.radius))
+
+    @cached_property
+    def _rows(self) -> RowSampler:
+        return RowSampler(self.space, self._weights)
+
+    def _draw(
+        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        return self._rows.draw(ids, streams, positions)
+
+
+class TruncatedExponential(ExponentialMechanism):
+    """Truncated exponential mechanism, TEM (Carvalho et al.).
+
+    s = ε/2 and γ = (2/ε)·ln((1−β)(V−1)/β), unless γ is given. The paper's ⊥ element with Gumbel
+    noise is exactly this law. ε per unit of d_γ, hence also ε·γ-locally private.
+
+    Args:
+        space: Where the words lie.
+        epsilon: ε > 0.
+        beta: β in (0, 1); sets γ.
+        gamma: γ > 0 instead of the one that β gives.
+    """
+
+    name = "tem"
+    options = ("beta", "gamma")
+
+    def __init__(
+        self,
+        space: EmbeddingSpace,
+        epsilon: float,
+        beta: float = 0.001,
+        gamma: float | None = None,
+    ) -> None:
+        super().__init__(space, epsilon, beta)
+        if gamma is not None:
+            _validate.positive(gamma=gamma)
+            _validate.within(
+                0.0,
+                LARGEST_EXPONENT,
+                "a larger one would round probabilities to zero; take a smaller gamma",
+                half_epsilon_times_gamma=epsilon * gamma / 2.0,
+            )
+        self.gamma = None if gamma is None else float(gamma)
+
+    @property
+    def rate(self) -> float:
+        """Half of ε."""
+        return self.epsilon / 2.0
+
+    @property
+    def radius(self) -> float:
+        """γ, the distance from which on all outputs are equally likely."""
+        return super().radius if self.gamma is None else self.gamma
+
+
+class CalibratedExponential(ExponentialMechanism):
+    """Calibrated exponential mechanism: the largest s whose exact privacy level is at most ε.
+
+    TEM halves ε for the worst that a normaliser could do. On a fixed vocabulary the normalisers
+    are known, so the exact level ε*(s) is computed and s is raised until ε*(s) meets ε: the same
+    guarantee with text nearer to the original. See docs/guarantee.md for the proof.
+
+    The first use of a space takes time quadratic in its vocabulary, with a progress bar; the result
+    is remembered in the artifact or the cache, by the digest of the space.
+
+    Args:
+        space: Where the words lie.
+        epsilon: ε > 0, per unit of d_γ.
+        beta: β in (0, 1); sets γ = ln((1−β)(V−1)/β)/s.
+    """
+
+    name = "calibrated"
+    options = ("beta",)
+
+    def __init__(self, space: EmbeddingSpace, epsilon: float, beta: float = 0.001) -> None:
+        super().__init__(space, epsilon, beta)
+        self._calibration = calibrated_rate(space, self.epsilon, self.beta)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The certified rate travels, so that no worker has to work it out again.
+        return {**super().__getstate__(), "_calibration": self._calibration}
+
+    @property
+    def rate(self) -> float:
+        """The slope s, the largest on the grid with ε*(s) ≤ ε."""
+        return self._calibration.rate
+
+    def exact_epsilon(self, progress: bool = False) -> float:
+        """Return ε*(s), the true privacy level, at most ε; known from the calibration."""
+        del progress
+        return self._calibration.level
+
+    def _assumptions(self) -> tuple[str, ...]:
+        level = self._calibration.level
+        return (f"The exact level over all pairs of words is {level:.6g} (s = {self.rate:.4g}).",)

@@ -1,0 +1,165 @@
+"""Exact draws from Pr[y] ∝ exp(−s·min(d(w, y), γ)) without the whole row of probabilities.
+
+Composition-rejection: the K nearest words (the head) keep their exact weights, with total H.
+All other words (the tail) are proposed uniformly under the common bound T = (V−K)·exp(−s·d_K) and
+accepted by their true weight; a rejected draw starts again from the top. The law is the exact one
+whatever K is. Words of a text are Zipfian, so the heads of recent words are kept.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy import _threads
+from hf_dxprivacy.mechanisms.base import CHUNK
+from hf_dxprivacy.randomness import RowStreams
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+Weights = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+HEAD = 512
+CACHE_BYTES = 1 << 28
+# Bytes of one block of distances (words by vocabulary).
+BLOCK_BYTES = 1 << 24
+
+
+def _uniforms(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+    return rng.random((size, 3))
+
+
+class RowSampler:
+    """Draws outputs for input words, and remembers the heads it has worked out.
+
+    Args:
+        space: Where the words lie.
+        weights: Weight of an output at a distance: positive, not increasing, (m,) or (m, k).
+        head: K, at most V; a matter of speed only.
+        cache_bytes: Memory for heads; they are dropped together when it is full.
+    """
+
+    def __init__(
+        self,
+        space: EmbeddingSpace,
+        weights: Weights,
+        head: int = HEAD,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
+        self._space = space
+        self._weights = weights
+        size = len(space)
+        # With few words beyond the head, the whole row is as cheap and has no rejection.
+        self._head = size if size <= 4 * head else head
+        self._capacity = min(size + 1, max(CHUNK, cache_bytes // (12 * self._head)))
+        # The slot of each input in the arrays below; the last entry is id −1, by its index.
+        self._slot = np.full(size + 1, -1, dtype=np.int64)
+        self._words = np.empty((self._capacity, self._head), dtype=np.int32)
+        self._cumulative = np.empty((self._capacity, self._head), dtype=np.float64)
+        self._tail_bound = np.empty(self._capacity, dtype=np.float64)
+        self._next = 0
+
+    def draw(
+        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Draw one output word for each input word; see `Mechanism.sample`.
+
+        Args:
+            ids: (m,) inputs, with no more different ones than the cache holds.
+            streams: Where the randomness comes from.
+            positions: (m,) which words of the streams they are.
+        """
+        self._prepare(np.unique(ids))
+        drawn = np.empty(len(ids), dtype=np.int64)
+        pending = np.arange(len(ids))
+        tail_size = len(self._space) - self._head
+        while len(pending):
+            uniform = streams.draw(_uniforms, positions[pending])
+            slots = self._slot[ids[pending]]
+            head_mass = self._cumulative[slots, -1]
+            target = uniform[:, 0] * (head_mass + tail_size * self._tail_bound[slots])
+            in_head = target < head_mass
+            column = _first_above(self._cumulative, slots[in_head], target[in_head])
+            drawn[pending[in_head]] = self._words[slots[in_head], column]
+
+            tail = np.flatnonzero(~in_head)
+            # A product may round up to tail_size itself.
+            rank = np.minimum((uniform[tail, 1] * tail_size).astype(np.int64), tail_size - 1)
+            proposal = self._outside_head(slots[tail], rank)
+            weight = self._weights(self._space.pair_distances(ids[pending[tail]], proposal))
+            accepted = uniform[tail, 2] * self._tail_bound[slots[tail]] < weight
+            drawn[pending[tail[accepted]]] = proposal[accepted]
+            pending = pending[tail[~accepted]]
+        return drawn
+
+    def _outside_head(
+        self, slots: NDArray[np.int64], ranks: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return the word of each rank among the words that are not in the head."""
+        low = np.zeros(len(ranks), dtype=np.int64)
+        high = np.full(len(ranks), self._head, dtype=np.int64)
+        # Head words ascend, so words[i] − i counts the words outside the head before head word i.
+        for _ in range(self._head.bit_length()):
+            middle = (low + high) // 2
+            inside = middle < self._head
+            before = self._words[slots, np.minimum(middle, self._head - 1)] - middle
+            up = inside & (low < high) & (before <= ranks)
+            low = np.where(up, middle + 1, low)
+            high = np.where(up, high, middle)
+        return ranks + low
+
+    def _prepare(self, distinct: NDArray[np.int64]) -> None:
+        """Work out the heads of those inputs that are not remembered."""
+        missing = distinct[self._slot[distinct] < 0]
+        if len(missing) > self._capacity - self._next:
+            # A full cache is emptied as a whole: exact, and rare at the sizes it is made for.
+            self._forget()
+            missing = distinct
+        _threads.limit_in_worker()
+        step = max(1, BLOCK_BYTES // (8 * len(self._space)))
+        for start in range(0, len(missing), step):
+            self._fill(missing[start : start + step])
+
+    def _forget(self) -> None:
+        self._slot[:] = -1
+        self._next = 0
+
+    def _fill(self, ids: NDArray[np.int64]) -> None:
+        distances = self._space.distances(ids)
+        for row, word in zip(distances, ids, strict=True):
+            slot = self._next
+            near = self._nearest(row)
+            near_distances = row[near]
+            self._words[slot] = near
+            np.cumsum(self._weights(near_distances), out=self._cumulative[slot])
+            # A little nearer than the farthest word of the head, so that it bounds the weights of
+            # the tail although the head was chosen in float32.
+            farthest = near_distances.max(keepdims=True) * (1.0 - 1e-6)
+            self._tail_bound[slot] = self._weights(farthest)[0]
+            self._slot[word] = slot
+            self._next += 1
+
+    def _nearest(self, row: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return K nearest columns, ascending by column; which of equal ones is free."""
+        if self._head == len(row):
+            return np.arange(len(row))
+        # float32 is several times faster and orders well enough: rounding is monotone, so a word
+        # outside is nearer than one inside by a relative 2^-23 at most.
+        coarse = row.astype(np.float32)
+        threshold = np.partition(coarse, self._head - 1)[self._head - 1]
+        inside = np.flatnonzero(coarse < threshold)
+        ties = np.flatnonzero(coarse == threshold)[: self._head - len(inside)]
+        return np.sort(np.concatenate([inside, ties]))
+
+
+def _first_above(
+    cumulative: NDArray[np.float64], slots: NDArray[np.int64], targets: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Return for each row the first column whose cumulative weight is above the target."""
+    low = np.zeros(len(targets), dtype=np.int64)
+    high = np.full(len(targets), cumulative.shape[1] - 1, dtype=np.int64)
+    for _ in range(int(cumulative.shape[1]).bit_length()):
+        middle = (low + high) // 2
+        above = cumulative[slots, middle] > targets
+        high = np.where(above, middle, high)
+        low = np.where(above, low, np.minimum(middle + 1, high))
+    return high

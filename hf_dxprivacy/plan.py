@@ -1,0 +1,80 @@
+"""What is to become of each word: drawn anew, kept, or treated as out of vocabulary."""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.text import OTHER_FORMS, plain_apostrophes
+
+OutOfVocabulary = Literal["centroid", "drop", "keep"]
+
+
+@dataclass(frozen=True)
+class WordCounts:
+    """How many words met which fate. A function of the private text: do not release it.
+
+    Attributes:
+        replaced: Drawn anew, and another word came out.
+        unchanged: Drawn anew, and the same word came out.
+        out_of_vocabulary: Not in the space; treated as ``oov=`` says.
+        kept: Released as they are because the caller asked for it (stop words).
+    """
+
+    replaced: int = 0
+    unchanged: int = 0
+    out_of_vocabulary: int = 0
+    kept: int = 0
+
+    def __add__(self, other: "WordCounts") -> "WordCounts":
+        names = [field.name for field in fields(self)]
+        return WordCounts(**{n: getattr(self, n) + getattr(other, n) for n in names})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to become of each word of a batch.
+
+    Attributes:
+        ids: (m,) int64 rows of the vocabulary; −1 for a word that it lacks.
+        kept: (m,) whether the word is released as it is, because the caller asked for it.
+        drawn: (m,) whether the word is drawn anew.
+    """
+
+    ids: NDArray[np.int64]
+    kept: NDArray[np.bool_]
+    drawn: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls,
+        words: Sequence[str],
+        space: EmbeddingSpace,
+        stopwords: AbstractSet[str],
+        oov: OutOfVocabulary,
+    ) -> "Plan":
+        """Look the words up: as they are, then in lower case."""
+        ids = space.ids(words)
+        for form in OTHER_FORMS:
+            missing = np.flatnonzero(ids < 0)
+            ids[missing] = space.ids([form(words[i]) for i in missing.tolist()])
+        kept = np.zeros(len(words), dtype=np.bool_)
+        if stopwords:
+            kept[:] = [plain_apostrophes(word) in stopwords for word in words]
+        drawn = ~kept if oov == "centroid" else ~kept & (ids >= 0)
+        return cls(ids, kept, drawn)
+
+    def counts(self, outputs: NDArray[np.int64]) -> WordCounts:
+        """Count the fates, given the outputs of the words drawn anew."""
+        inputs = self.ids[self.drawn]
+        unchanged = int((outputs == inputs).sum())
+        return WordCounts(
+            replaced=int((inputs >= 0).sum()) - unchanged,
+            unchanged=unchanged,
+            out_of_vocabulary=int(((self.ids < 0) & ~self.kept).sum()),
+            kept=int(self.kept.sum()),
+        )

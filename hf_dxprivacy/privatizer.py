@@ -1,0 +1,334 @@
+"""From rows to rows: the object that goes into `Dataset.map`."""
+
+import math
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain, islice
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy import _validate, columns
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.guarantees import PrivacyGuarantee, text_disclosures
+from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
+from hf_dxprivacy.plan import OutOfVocabulary, Plan, WordCounts
+from hf_dxprivacy.randomness import RowStreams, keyed_generator, process_generator
+from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.text import Cell, Row, RowReader, apply_case, case_pattern, stop_words
+
+Case = Literal["lower", "preserve"]
+
+
+class DxPrivatizer:
+    """Replaces the words of texts by other words, with a metric differential privacy guarantee.
+
+    An instance goes straight into ``Dataset.map``, with ``batched=True`` or without, and with any
+    ``num_proc``. It holds no generator: every process draws from its own key. Its fingerprint is
+    stable, so a second ``map`` over the same data returns the cached release and no second one.
+
+    Args:
+        space: An `EmbeddingSpace`, the name of a built-in one, or a folder.
+        mechanism: A name ("calibrated", "tem", "laplace", "mahalanobis", "hyperbolic"), or a
+            `Mechanism` of the same space.
+        epsilon: ε > 0, per unit of the mechanism's metric. Always your decision; no default.
+        text_column: The column to privatize, or several. A cell is a text or a list of tokens.
+        output_column: Where the result goes, as many as text columns; by default the text columns
+            are overwritten.
+        stopwords: Words released as they are: None, "english", or a set.
+        oov: What becomes of a word that the space lacks: "centroid" treats all of them as one
+            input at the space's centroid, "drop" removes them, "keep" releases them unchanged,
+            which is a hole in the guarantee.
+        case: "lower" releases words as the vocabulary has them; "preserve" copies the letter case
+            of the original, and so releases it.
+        seed: None draws fresh noise. A whole number makes the result reproducible, whatever the
+            batch size and ``num_proc``; it must then stay secret.
+        index: How the noise mechanisms search: "flat" (exact).
+        device: Where they compute: "cpu".
+        **options: The mechanism's own options, such as ``lam=`` for "mahalanobis".
+
+    Raises:
+        InvalidTypeError: If an argument is of the wrong type.
+        InvalidValueError: If an argument is out of range or unknown.
+    """
+
+    def __init__(
+        self,
+        space: "EmbeddingSpace | str",
+        mechanism: "str | Mechanism" = "calibrated",
+        epsilon: float | None = None,
+        *,
+        text_column: str | Sequence[str] = "text",
+        output_column: str | Sequence[str] | None = None,
+        stopwords: str | AbstractSet[str] | None = None,
+        oov: OutOfVocabulary = "centroid",
+        case: Case = "lower",
+        seed: int | None = None,
+        index: Literal["flat"] = "flat",
+        device: Literal["cpu"] = "cpu",
+        **options: Any,
+    ) -> None:
+        _validate.one_of(("centroid", "drop", "keep"), oov=oov)
+        _validate.one_of(("lower", "preserve"), case=case)
+        _validate.one_of(("flat",), index=index)
+        _validate.one_of(("cpu",), device=device)
+        if seed is not None:
+            _validate.at_least(0, "a seed is a whole number", seed=seed)
+        if isinstance(space, str):
+            space = EmbeddingSpace.from_pretrained(space)
+        self.mechanism = _mechanism(space, mechanism, epsilon, options)
+        self.text_columns = _names("text_column", text_column)
+        self.output_columns = (
+            self.text_columns
+            if output_column is None
+            else _names("output_column", output_column, len(self.text_columns))
+        )
+        self.stopwords = stop_words(stopwords)
+        self.oov = oov
+        self.case = case
+        self.seed = None if seed is None else int(seed)
+        self.index = index
+        self.device = device
+
+    @classmethod
+    def from_pretrained(cls, name_or_path: str, **arguments: Any) -> "DxPrivatizer":
+        """Make a privatizer over a stored space.
+
+        Args:
+            name_or_path: Name of a built-in space, or a folder.
+            **arguments: As for the class; ``epsilon=`` is required.
+        """
+        return cls(EmbeddingSpace.from_pretrained(name_or_path), **arguments)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {k: v for k, v in self.__dict__.items() if k not in ("guarantee", "_reader")}
+        # A set iterates in another order in every process, and the fingerprint would follow.
+        state["stopwords"] = tuple(sorted(self.stopwords))
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, stopwords=frozenset(state["stopwords"]))
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{k}={v!r}" for k, v in self.mechanism.parameters.items())
+        return f"{type(self).__name__}({self.space!r}, {settings}, oov={self.oov!r})"
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """The embedding space."""
+        return self.mechanism.space
+
+    @property
+    def epsilon(self) -> float:
+        """ε as it was asked for; `guarantee` says what is certified."""
+        return self.mechanism.epsilon
+
+    @cached_property
+    def guarantee(self) -> PrivacyGuarantee:
+        """What holds for each word that goes through this privatizer, and what it rests on."""
+        bare = self.mechanism.guarantee
+        return replace(
+            bare,
+            # A word that is released or dropped as such can be told from every other for certain.
+            ldp_epsilon=bare.ldp_epsilon if self.oov == "centroid" else math.inf,
+            assumptions=(
+                *bare.assumptions,
+                *text_disclosures(self.oov, self.case, len(self.stopwords), self.seed is not None),
+            ),
+            log_ratio_bound=self._bound,
+        )
+
+    def __call__(self, examples: Any, indices: Any = None) -> Any:
+        """Privatize one example or a batch, as `Dataset.map` hands them over.
+
+        Args:
+            examples: A row or a batch: a dict (of lists), a pandas DataFrame or an Arrow table.
+            indices: The row index or indices, with ``with_indices=True``; used with a seed.
+
+        Returns:
+            The output columns; for a DataFrame or an Arrow table, the table with them.
+
+        Raises:
+            InvalidValueError: If a text column is missing.
+            InvalidTypeError: If a cell is neither text, tokens nor missing.
+        """
+        columns.require(examples, self.text_columns)
+        if not columns.is_table(examples) and columns.is_single(
+            examples, self.text_columns, indices
+        ):
+            row = {name: [examples[name]] for name in self.text_columns}
+            keys = None if indices is None else [indices]
+            return {name: cells[0] for name, cells in self._columns(row, keys).items()}
+        batch = columns.read(examples, self.text_columns)
+        return columns.write(examples, self._columns(batch, _row_keys(indices, batch)))
+
+    @overload
+    def privatize(self, texts: str) -> str: ...
+    @overload
+    def privatize(self, texts: list[Any] | tuple[Any, ...]) -> list[Cell]: ...
+    def privatize(self, texts: Any) -> Any:
+        """Privatize a text, or several.
+
+        Args:
+            texts: A string, or a sequence of strings (or token lists; None passes through).
+
+        Returns:
+            The released text or texts.
+        """
+        if isinstance(texts, str):
+            return self.privatize_counted([texts])[0][0]
+        return self.privatize_counted(texts)[0]
+
+    def privatize_counted(
+        self, cells: Sequence[Any], column: str = "text", keys: Sequence[int] | None = None
+    ) -> tuple[list[Cell], WordCounts]:
+        """Privatize cells, and count what happened to their words.
+
+        Args:
+            cells: Texts, token lists or None.
+            column: The column's name, which tells its seeded noise from another column's.
+            keys: Row indices, for seeded noise.
+
+        Returns:
+            The released cells and the counts. Only the cells are covered by the guarantee.
+        """
+        rows = []
+        for position, cell in enumerate(cells):
+            try:
+                rows.append(self._reader.read(cell))
+            except InvalidTypeError as error:
+                raise InvalidTypeError(f"column {column!r}, row {position}: {error}") from None
+        words = list(chain.from_iterable(row.words for row in rows if row is not None))
+        plan = self._plan(words)
+        streams = self._streams(rows, plan.drawn, column, keys)
+        outputs = self.mechanism.sample(plan.ids[plan.drawn], streams)
+        released = iter(self._released(words, plan, outputs))
+        filled = [
+            None if row is None else row.filled(list(islice(released, len(row.words))))
+            for row in rows
+        ]
+        return filled, plan.counts(outputs)
+
+    def _columns(self, batch: columns.Columns, keys: Sequence[int] | None) -> dict[str, list[Cell]]:
+        pairs = zip(self.text_columns, self.output_columns, strict=True)
+        return {out: self.privatize_counted(batch[name], name, keys)[0] for name, out in pairs}
+
+    @cached_property
+    def _reader(self) -> RowReader:
+        return RowReader()
+
+    def _plan(self, words: Sequence[str]) -> Plan:
+        return Plan.of(words, self.space, self.stopwords, self.oov)
+
+    def _streams(
+        self,
+        rows: Sequence[Row | None],
+        drawn: NDArray[np.bool_],
+        column: str,
+        keys: Sequence[int] | None,
+    ) -> RowStreams:
+        if self.seed is None:
+            return RowStreams.single(process_generator(), int(drawn.sum()))
+        lengths = [0 if row is None else len(row.words) for row in rows]
+        row_of_word = np.repeat(np.arange(len(rows)), lengths)
+        generators = []
+        for position, row in enumerate(rows):
+            key = None if keys is None else int(keys[position])
+            # The words are part of the identity: another text under the same index and seed (of
+            # another split, say) has independent noise.
+            identity = () if row is None else row.words
+            generators.append(keyed_generator(self.seed, column, key, *identity))
+        return RowStreams(generators, np.bincount(row_of_word[drawn], minlength=len(rows)))
+
+    def _released(
+        self, words: Sequence[str], plan: Plan, outputs: NDArray[np.int64]
+    ) -> list[str | None]:
+        released: list[str | None] = list(words)
+        vocabulary = self.space.words
+        for position, output in zip(
+            np.flatnonzero(plan.drawn).tolist(), outputs.tolist(), strict=True
+        ):
+            word = vocabulary[output]
+            if self.case == "preserve":
+                word = apply_case(word, case_pattern(words[position]))
+            released[position] = word
+        if self.oov == "drop":
+            for position in np.flatnonzero(~plan.drawn & ~plan.kept).tolist():
+                released[position] = None
+        return released
+
+    def _bound(self, text_a: str, text_b: str) -> float:
+        """Bound the log-ratio of two texts; see `PrivacyGuarantee.bound`."""
+        visible_a, ids_a = self._visible(text_a)
+        visible_b, ids_b = self._visible(text_b)
+        if visible_a != visible_b:
+            return math.inf
+        return self.mechanism.id_bound(ids_a, ids_b)
+
+    def _visible(self, text: str) -> tuple[list[str], NDArray[np.int64]]:
+        """Return what a release shows for certain, and the ids of the words it draws anew.
+
+        What shows is the text with a gap for each word drawn anew, in each gap its letter case if
+        that is preserved.
+        """
+        row = self._reader.read_text(text)
+        plan = self._plan(row.words)
+        visible = [row.carrier[0]]
+        for word, drawn, kept, after in zip(
+            row.words, plan.drawn, plan.kept, row.carrier[1:], strict=True
+        ):
+            if drawn:
+                visible += [case_pattern(word) if self.case == "preserve" else "", after]
+            else:
+                visible[-1] += (word if kept or self.oov == "keep" else "") + after
+        return visible, plan.ids[plan.drawn]
+
+
+def _mechanism(
+    space: EmbeddingSpace,
+    mechanism: str | Mechanism,
+    epsilon: float | None,
+    options: dict[str, Any],
+) -> Mechanism:
+    if isinstance(mechanism, Mechanism):
+        if mechanism.space is not space or options or epsilon not in (None, mechanism.epsilon):
+            raise InvalidValueError(
+                "a ready-made mechanism brings its own space, epsilon and options; pass that same "
+                f"space and leave the others out (its epsilon is {mechanism.epsilon})"
+            )
+        return mechanism
+    if epsilon is None:
+        raise InvalidValueError(
+            "epsilon is missing: how much privacy to give is your decision, so there is no default;"
+            " pass epsilon=, per unit of the space's metric (1 is one step to the nearest "
+            "neighbour in the built-in spaces)"
+        )
+    return create_mechanism(mechanism, space, epsilon, **options)
+
+
+def _names(
+    argument: str, names: str | Sequence[str], expected: int | None = None
+) -> tuple[str, ...]:
+    result = (names,) if isinstance(names, str) else tuple(names)
+    if not result or not all(isinstance(name, str) for name in result):
+        raise InvalidTypeError(f"expected {argument} to be a column name or several, got {names!r}")
+    if len(set(result)) < len(result) or len(result) != (expected or len(result)):
+        raise InvalidValueError(
+            f"expected {argument} to name {expected or 'some'} different columns, got {result}"
+        )
+    return result
+
+
+def _row_keys(indices: Any, batch: columns.Columns) -> Sequence[int] | None:
+    size = len(next(iter(batch.values())))
+    if indices is None:
+        return None
+    if np.ndim(indices) != 1 or len(indices) != size:
+        raise InvalidTypeError(
+            f"expected {size} row indices beside a batch of {size} rows, got {indices!r}; use "
+            "with_indices=True, not with_rank=True"
+        )
+    return list(indices)

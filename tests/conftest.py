@@ -1,0 +1,60 @@
+"""Fixtures that several kinds of tests share."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+DATA = Path(os.environ.get("HF_DXPRIVACY_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """Folder of the development datasets; skips where it is absent."""
+    if not (DATA / "README.md").exists():
+        pytest.skip("development datasets are not here; set HF_DXPRIVACY_DATA to their folder")
+    return DATA
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the user's cache out of the tests, and the tests out of the user's cache."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_DXPRIVACY_CACHE", str(folder / "dxprivacy"))
+        patch.setenv("HF_DATASETS_CACHE", str(folder / "datasets"))
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        yield
+
+
+def _words(size: int) -> list[str]:
+    """Return distinct words, each of which the splitter sees as one word."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return [f"w{letters[i // 676 % 26]}{letters[i // 26 % 26]}{letters[i % 26]}" for i in range(size)]
+
+
+@pytest.fixture(scope="session")
+def euclidean_space() -> EmbeddingSpace:
+    """500 words in clusters of uneven density, 8 dimensions."""
+    rng = np.random.default_rng(7)
+    centers = rng.normal(size=(25, 8)) * 2.0
+    spread = rng.uniform(0.2, 1.2, size=25)
+    cluster = rng.integers(25, size=500)
+    vectors = centers[cluster] + rng.normal(size=(500, 8)) * spread[cluster, None]
+    return EmbeddingSpace.from_vectors(_words(500), vectors.astype(np.float32))
+
+
+@pytest.fixture(scope="session")
+def poincare_space() -> EmbeddingSpace:
+    """500 words in a 4-d ball, most of them near its boundary, scaled."""
+    rng = np.random.default_rng(8)
+    directions = rng.normal(size=(500, 4))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    radii = np.tanh(rng.gamma(6.0, 0.8, size=500) / 2.0)
+    return EmbeddingSpace.from_vectors(
+        _words(500), directions * radii[:, None], metric="poincare", scale=0.5
+    )
