@@ -34,9 +34,9 @@ def uncorrected_walk(dim: int, epsilon: float) -> LogDensity:
     return lambda rho: riemannian(dim, epsilon)(rho) + _log_cosh(rho)
 
 
-def radial_cdf(log_density: LogDensity) -> Cdf:
+def radial_cdf(log_density: LogDensity, farthest: float = 1e7) -> Cdf:
     """Return the distribution function of ρ that has this log-density, by trapezoids in ln ρ."""
-    log_rho = np.linspace(np.log(1e-12), np.log(1e7), 200_001)
+    log_rho = np.linspace(np.log(1e-12), np.log(farthest), 200_001)
     log_mass = log_density(np.exp(log_rho)) + log_rho
     mass = np.exp(log_mass - log_mass.max())
     cumulative = np.concatenate([[0.0], np.cumsum(mass[1:] + mass[:-1])])

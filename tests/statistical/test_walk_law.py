@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from hyperbolic_reference import lebesgue, radial_cdf, uncorrected_walk
+from hyperbolic_reference import LogDensity, lebesgue, radial_cdf, uncorrected_walk
 from laws import Array, RejectedError, check_law, check_law_and_scale, check_uncorrelated
 from scipy import stats
 
 from hf_dxprivacy.noise import metropolis_hastings
 from hf_dxprivacy.randomness import keyed_generator
 
-# The autocorrelation time of ln ρ is 14 to 18 states at (2, 6), and 95 at (10, 12).
-CASES = [(2, 6.0, 120), (10, 12.0, 600)]
+# The autocorrelation time of ln ρ is 14 to 18 states at (2, 6), 33 at (3, 2) and 95 at (10, 12).
+CASES = [(3, 2.0, 250, 1500), (10, 12.0, 600, 500)]
 
 
 def thinned_walk(
@@ -23,13 +23,24 @@ def thinned_walk(
     return 2 * np.arctanh(np.linalg.norm(points, axis=1)), points
 
 
-@pytest.mark.parametrize(("dim", "epsilon", "thinning"), CASES, ids=["dim2", "dim10"])
-def test_corrected_walk_has_the_law_of_equation_7(dim: int, epsilon: float, thinning: int) -> None:
-    radii, points = thinned_walk(dim, epsilon, thinning, size=1500 if dim == 2 else 500)
+@pytest.mark.parametrize(("dim", "epsilon", "thinning", "size"), CASES, ids=["dim3", "dim10"])
+def test_corrected_walk_has_the_law_of_equation_7(
+    dim: int, epsilon: float, thinning: int, size: int
+) -> None:
+    radii, points = thinned_walk(dim, epsilon, thinning, size=size)
     check_uncorrelated(radii[:-1], radii[1:])
     check_law_and_scale(radii, radial_cdf(lebesgue(dim, epsilon)))
     along = points[:, 0] / np.linalg.norm(points, axis=1)
     check_law(along**2, stats.beta(0.5, (dim - 1) / 2).cdf)
+    if dim == 3:
+        reject_a_correction_short_of_one_factor(radii, lebesgue(dim, epsilon))
+
+
+def reject_a_correction_short_of_one_factor(radii: Array, true: LogDensity) -> None:
+    """Reject the laws that a Jacobian without its cosh(ρ), or one 1+cosh(ρ), would give."""
+    for factor in (np.cosh, lambda rho: 1 + np.cosh(rho)):
+        with pytest.raises(RejectedError, match=f"n={len(radii)}"):
+            check_law(radii, radial_cdf(lambda rho, f=factor: true(rho) + np.log(f(rho)), 500))
 
 
 def test_walk_as_printed_has_another_law() -> None:
