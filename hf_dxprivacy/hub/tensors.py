@@ -64,7 +64,7 @@ def read(path: Path, expected_sha256: str) -> NDArray[np.floating]:
     """Check a safetensors file that holds one matrix, and memory-map the matrix.
 
     The file is read once through a buffer for its digest, so that its pages do not count as this
-    process's memory, and mapped through the same open file, so that nobody can change it between.
+    process's memory, and mapped through the same open file, so that it cannot be exchanged between.
 
     Args:
         path: The file.

@@ -97,7 +97,7 @@ class Distances:
         if ids.size and ids.dtype.kind not in "iu":
             raise InvalidTypeError(f"expected integer ids, got dtype {ids.dtype}")
         if ids.ndim != 1:
-            raise InvalidValueError(f"expected a one-dimensional array of ids, got {ids.ndim}")
+            raise InvalidValueError(f"expected a one-dimensional array of ids, got {ids.ndim} axes")
         if ids.size and not (-1 <= ids.min() and ids.max() < len(self.vectors)):
             raise InvalidValueError(
                 f"expected ids from -1 to {len(self.vectors) - 1}, got {ids.min()} to {ids.max()}"

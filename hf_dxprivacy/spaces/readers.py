@@ -105,15 +105,16 @@ def _parse_fast(numbers: list[bytes], dim: int) -> NDArray[np.float32] | None:
     if text.translate(None, _NUMERALS):
         return None
     try:
-        table = pd.read_csv(
-            io.BytesIO(text),
-            sep=" ",
-            header=None,
-            dtype=np.float32,
-            na_filter=False,
-            skip_blank_lines=False,
-            engine="c",
-        )
+        with np.errstate(over="ignore"):
+            table = pd.read_csv(
+                io.BytesIO(text),
+                sep=" ",
+                header=None,
+                dtype=np.float32,
+                na_filter=False,
+                skip_blank_lines=False,
+                engine="c",
+            )
     except (ValueError, pd.errors.ParserError):
         return None
     block = table.to_numpy()

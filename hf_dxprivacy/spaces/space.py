@@ -88,9 +88,9 @@ class EmbeddingSpace:
             InvalidTypeError: If a word is not a string or an entry not a real number.
         """
         matrix = checks.as_matrix(vectors)
-        if matrix is vectors or np.may_share_memory(matrix, np.asarray(vectors)):
+        if not isinstance(vectors, list) and np.may_share_memory(matrix, np.asarray(vectors)):
             matrix = matrix.copy()
-        return cls(tuple(checks.as_words(words)), matrix, metric, scale, dict(provenance or {}))
+        return cls(checks.as_words(words), matrix, metric, scale, dict(provenance or {}))
 
     @classmethod
     def from_text_vectors(
