@@ -14,9 +14,6 @@ from hf_dxprivacy.guarantees import ALWAYS, PrivacyGuarantee
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.spaces import EmbeddingSpace
 
-# Bounds the memory of one step.
-CHUNK = 4096
-
 METRIC_NAMES = {"euclidean": "Euclidean distance", "poincare": "hyperbolic distance"}
 
 
@@ -38,6 +35,8 @@ class Mechanism(ABC):
     name: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]] = ("euclidean", "poincare")
     options: ClassVar[tuple[str, ...]] = ()
+    # How many words are worked on at once; bounds the memory of one step.
+    chunk: ClassVar[int] = 4096
 
     def __init__(self, space: EmbeddingSpace, epsilon: float) -> None:
         if not isinstance(space, EmbeddingSpace):
@@ -84,7 +83,7 @@ class Mechanism(ABC):
         checked = self._checked(ids)
         streams = rng if isinstance(rng, RowStreams) else RowStreams.single(rng, len(checked))
         drawn = np.empty(len(checked), dtype=np.int64)
-        for positions in streams.chunks(CHUNK):
+        for positions in streams.chunks(self.chunk):
             drawn[positions] = self._draw(checked[positions], streams, positions)
         return drawn
 

@@ -37,6 +37,9 @@ class ExponentialMechanism(Mechanism):
             have at most about this probability.
     """
 
+    # A rejected draw starts again, so a chunk takes some dozens of rounds; large ones pay off.
+    chunk = 1 << 14
+
     def __init__(self, space: EmbeddingSpace, epsilon: float, beta: float = 0.001) -> None:
         super().__init__(space, epsilon)
         _validate.between(0.0, 1.0, "0.001 is usual", beta=beta)
@@ -104,7 +107,7 @@ class ExponentialMechanism(Mechanism):
 
     @cached_property
     def _rows(self) -> RowSampler:
-        return RowSampler(self.space, self._weights)
+        return RowSampler(self.space, self._weights, least_capacity=self.chunk)
 
     def _draw(
         self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy import _threads
-from hf_dxprivacy.mechanisms.base import CHUNK
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -35,6 +34,7 @@ class RowSampler:
         space: Where the words lie.
         weights: Weight of an output at a distance: positive, not increasing, (m,) or (m, k).
         head: K, at most V; a matter of speed only.
+        least_capacity: How many different inputs one call of `draw` may bring at the most.
         cache_bytes: Memory for heads; they are dropped together when it is full.
     """
 
@@ -43,6 +43,7 @@ class RowSampler:
         space: EmbeddingSpace,
         weights: Weights,
         head: int = HEAD,
+        least_capacity: int = 1,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self._space = space
@@ -50,7 +51,7 @@ class RowSampler:
         size = len(space)
         # With few words beyond the head, the whole row is as cheap and has no rejection.
         self._head = size if size <= 4 * head else head
-        self._capacity = min(size + 1, max(CHUNK, cache_bytes // (12 * self._head)))
+        self._capacity = min(size + 1, max(least_capacity, cache_bytes // (12 * self._head)))
         # The slot of each input in the arrays below; the last entry is id −1, by its index.
         self._slot = np.full(size + 1, -1, dtype=np.int64)
         self._words = np.empty((self._capacity, self._head), dtype=np.int32)
@@ -64,7 +65,7 @@ class RowSampler:
         """Draw one output word for each input word; see `Mechanism.sample`.
 
         Args:
-            ids: (m,) inputs, with no more different ones than the cache holds.
+            ids: (m,) inputs, with at most `least_capacity` different ones.
             streams: Where the randomness comes from.
             positions: (m,) which words of the streams they are.
         """
