@@ -29,9 +29,9 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 
 TILE = 384
 
-# Upper bounds of what rounding can do: to a ln Z, and to a level as a whole (distances are good to
-# about 1e-9). A reported level is never below the true one.
-LOG_SUM_ERROR = 1e-11
+# Upper bounds of what rounding can do: to a difference of two ln Z, and to a level as a whole
+# (distances are good to about 1e-9). A reported level is never below the true one.
+DIFFERENCE_ERROR = 2e-11
 LEVEL_MARGIN = 1e-6
 
 Tile = tuple[slice, slice]
@@ -111,18 +111,18 @@ def privacy_levels(
     tiles = list(_tiles(len(space)))
     with tqdm(total=2 * len(tiles), desc="Calibrating", disable=not progress or None) as bar:
         log_sums, centroid_log_sums, to_centroid = _log_sums(space, slopes, floor, tiles, bar)
-        ratios, least = _largest_ratios(space, log_sums, tiles, bar)
-    with np.errstate(divide="ignore"):
-        inverse = np.where(to_centroid > 0, 1.0 / to_centroid, 0.0)
-    from_centroid = (np.abs(log_sums - centroid_log_sums[:, None]) * inverse).max(axis=1)
+        ratios = _largest_ratios(space, log_sums, tiles, bar)
+    apart = to_centroid > 0
+    differences = np.abs(log_sums - centroid_log_sums[:, None])[:, apart] + DIFFERENCE_ERROR
+    from_centroid = (differences / to_centroid[apart]).max(axis=1, initial=0.0)
     lowest = np.minimum(log_sums.min(axis=1), centroid_log_sums)
     highest = np.maximum(log_sums.max(axis=1), centroid_log_sums)
     # Pairs farther apart than γ are at d_γ = γ = −ln(floor)/s.
-    beyond = (highest - lowest + 2 * LOG_SUM_ERROR) * slopes / -math.log(floor)
-    least = min(least, float(to_centroid[to_centroid > 0].min(initial=math.inf)))
-    within = np.maximum(ratios, from_centroid) + 2 * LOG_SUM_ERROR / least
-    levels = (slopes + np.maximum(within, beyond)) * (1.0 + LEVEL_MARGIN)
-    return dict(zip(rates, levels.tolist(), strict=True))
+    beyond = (highest - lowest + DIFFERENCE_ERROR) * slopes / -math.log(floor)
+    largest = np.maximum(np.maximum(ratios, from_centroid), beyond)
+    levels = (slopes + largest) * (1.0 + LEVEL_MARGIN)
+    # Where words nearly coincide, or γ is nearly 0, rounding says nothing and the theorem more.
+    return dict(zip(rates, np.minimum(levels, 2.0 * slopes).tolist(), strict=True))
 
 
 def _tiles(size: int) -> Iterator[Tile]:
@@ -168,23 +168,21 @@ def _largest_ratios(
     log_sums: NDArray[np.float64],
     tiles: Sequence[Tile],
     bar: "tqdm[NoReturn]",
-) -> tuple[NDArray[np.float64], float]:
-    """Return max |Δ ln Z|/d over pairs of words by slope (R,), and the least distance above 0."""
+) -> NDArray[np.float64]:
+    """Return max |Δ ln Z|/d over pairs of words by slope, (R,), bounded upward for rounding."""
 
-    def compare(mine: Sequence[Tile]) -> tuple[NDArray[np.float64], float]:
-        best, least = np.zeros(len(log_sums)), math.inf
+    def compare(mine: Sequence[Tile]) -> NDArray[np.float64]:
+        best = np.zeros(len(log_sums))
         for rows, columns in mine:
             inverse = _distances(space, rows, columns)
-            apart = inverse > 0
-            least = min(least, float(inverse.min(initial=math.inf, where=apart)))
             # Words at distance 0 have the same law; they take no part.
-            np.divide(1.0, inverse, out=inverse, where=apart)
+            np.divide(1.0, inverse, out=inverse, where=inverse > 0)
             _raise_ratios(best, log_sums[:, rows], log_sums[:, columns], inverse)
             bar.update()
-        return best, least
+        return best
 
-    bests, leasts = zip(*_in_threads(compare, tiles), strict=True)
-    return np.max(bests, axis=0), min(leasts)
+    ratios: NDArray[np.float64] = np.max(_in_threads(compare, tiles), axis=0)
+    return ratios
 
 
 def _raise_ratios(
@@ -193,17 +191,18 @@ def _raise_ratios(
     columns: NDArray[np.float64],
     inverse: NDArray[np.float64],
 ) -> None:
-    """Raise best[r] to the largest |Δ ln Z|·inverse of one tile."""
+    """Raise best[r] to the largest |Δ ln Z|·inverse of one tile, or a little above it."""
     nearest = inverse.max()
+    error = DIFFERENCE_ERROR * nearest
     widest = np.maximum(
         rows.max(axis=1) - columns.min(axis=1), columns.max(axis=1) - rows.min(axis=1)
     )
     scratch = np.empty_like(inverse)
-    for index in np.flatnonzero(widest * nearest > best):
+    for index in np.flatnonzero(widest * nearest + error > best):
         np.subtract(rows[index][:, None], columns[index], out=scratch)
         np.abs(scratch, out=scratch)
         scratch *= inverse
-        best[index] = max(best[index], float(scratch.max()))
+        best[index] = max(best[index], float(scratch.max()) + error)
 
 
 def _distances(space: EmbeddingSpace, rows: slice, columns: slice) -> NDArray[np.float64]:
