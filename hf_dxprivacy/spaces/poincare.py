@@ -9,15 +9,18 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy.spaces import euclidean
 
-# Coordinates on a grid this fine have squares that float64 adds up without rounding.
-_GRID = 2.0**24
+# Grids for splitting coordinates: products of numbers on them add up in float64 without rounding,
+# in up to about 4000 dimensions.
+_COARSE = 2.0**24
+_FINE = 2.0**48
 
 
 def boundary_gap(points: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return 1−‖u‖² for each row, to nearly full relative precision up to the boundary.
+    """Return 1−‖u‖² for each row, to nearly full relative precision up to the last point inside.
 
-    Each coordinate is split into a multiple of 2⁻²⁴ and a rest. The squares of the former add up
-    exactly, so that the difference from 1 is exact too; the rest contributes little.
+    Each coordinate is split into multiples of 2⁻²⁴ and of 2⁻⁴⁸ and a rest. The large terms, which
+    nearly cancel at the boundary, then add up exactly, and the rounding of the others is of the
+    order of 1e-31.
 
     Args:
         points: (m, n), |coordinates| not far above 1.
@@ -28,9 +31,12 @@ def boundary_gap(points: NDArray[np.floating]) -> NDArray[np.float64]:
     gaps = np.empty(len(points))
     for block in euclidean.blocks(0, len(points)):
         exact = points[block].astype(np.float64)
-        coarse = np.rint(exact * _GRID) / _GRID
-        gaps[block] = 1.0 - np.einsum("ij,ij->i", coarse, coarse)
-        gaps[block] -= np.einsum("ij,ij->i", exact - coarse, exact + coarse)
+        coarse = np.rint(exact * _COARSE) / _COARSE
+        low = exact - coarse
+        fine = np.rint(low * _FINE) / _FINE
+        large = 1.0 - _row_products(coarse, coarse) - 2.0 * _row_products(coarse, fine)
+        small = 2.0 * _row_products(coarse, low - fine) + _row_products(low, low)
+        gaps[block] = large - small
     return gaps
 
 
@@ -87,7 +93,7 @@ def mobius_add(u: NDArray[np.floating], v: NDArray[np.floating]) -> NDArray[np.f
         v: (m, n) points, norms at most 1 up to rounding.
 
     Returns:
-        (m, n) float64, norms at most 1 up to the last digit.
+        (m, n) float64, norms at most 1 up to rounding.
     """
     u, v = np.asarray(u, dtype=np.float64), np.asarray(v, dtype=np.float64)
     u_gap = boundary_gap(u)[:, None]
@@ -95,8 +101,6 @@ def mobius_add(u: NDArray[np.floating], v: NDArray[np.floating]) -> NDArray[np.f
     total = u + v
     squared = np.einsum("ij,ij->i", total, total)[:, None]
     result: NDArray[np.float64] = (squared * u + u_gap * total) / (u_gap * v_gap + squared)
-    norms = np.linalg.norm(result, axis=1, keepdims=True)
-    np.divide(result, norms, out=result, where=norms > 1.0)
     return result
 
 
@@ -111,3 +115,8 @@ def lorentz_image(points: NDArray[np.floating]) -> NDArray[np.float64]:
     """
     gaps = boundary_gap(points)[:, None]
     return np.concatenate([2.0 - gaps, 2.0 * points.astype(np.float64)], axis=1) / gaps
+
+
+def _row_products(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    products: NDArray[np.float64] = np.einsum("ij,ij->i", x, y)
+    return products
