@@ -17,7 +17,7 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 
 Weights = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
-HEAD = 512
+HEAD = 1024
 CACHE_BYTES = 1 << 28
 # Bytes of one block of distances (words by vocabulary).
 BLOCK_BYTES = 1 << 24
@@ -50,7 +50,7 @@ class RowSampler:
         self._weights = weights
         size = len(space)
         # With few words beyond the head, the whole row is as cheap and has no rejection.
-        self._head = size if size <= 4 * head else head
+        self._head = size if size <= 2 * head else head
         self._capacity = min(size + 1, max(least_capacity, cache_bytes // (12 * self._head)))
         # The slot of each input in the arrays below; the last entry is id −1, by its index.
         self._slot = np.full(size + 1, -1, dtype=np.int64)
