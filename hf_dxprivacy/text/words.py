@@ -16,16 +16,19 @@ from tokenizers import Regex, pre_tokenizers
 Span = tuple[int, int]
 
 # Skin tones are modifier symbols by category, but part of an emoji.
-_CHARACTER = r"(?:[^\s\p{Cc}\p{Z}\p{P}\p{Sc}\p{Sm}\p{Sk}]|[\x{1F3FB}-\x{1F3FF}])"
-# Quantifiers are possessive (no backtracking): time stays linear in the length of any text.
-_URL = r"(?:https?://|www\.)(?:\p{P}*+[^\s\p{P}]++)++"
+_CHARACTER = r"[[^\s\p{Cc}\p{Z}\p{P}\p{Sc}\p{Sm}\p{Sk}]\x{1F3FB}-\x{1F3FF}]"
+# Quantifiers are possessive (no backtracking): time stays linear in the length of any text. The
+# regex library aborts the process after ten million steps in one match, so the number of parts of
+# a word is bounded too; what comes after that many is a further word.
+_PARTS = "{1,1000}"
+_URL = rf"(?:https?://|www\.)(?>(?:\p{{P}}*+[^\s\p{{P}}]++){_PARTS})"
 _EMAIL = (
     rf"(?>{_CHARACTER}(?:{_CHARACTER}|[_.%+\-]){{0,63}})"
-    rf"@{_CHARACTER}++(?:[_.\-]++{_CHARACTER}++)++"
+    rf"@{_CHARACTER}++(?>(?:[_.\-]++{_CHARACTER}++){_PARTS})"
 )
 # Apostrophes and underscores join; between digits so do the separators of numbers, dates, times.
 _JOINER = r"(?:['’]|_++|(?<=\p{N})[.,:/\-](?=\p{N}))"
-_WORD = rf"{_CHARACTER}++(?:{_JOINER}{_CHARACTER}++)*+"
+_WORD = rf"{_CHARACTER}++(?>(?:{_JOINER}{_CHARACTER}++){_PARTS})?+"
 WORD_PATTERN = "|".join((_URL, _EMAIL, _WORD))
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
