@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from randomgen import ChaCha
 
 from hf_dxprivacy import _validate
+from hf_dxprivacy.errors import InvalidValueError
 
 KEY_BYTES = 32
 
@@ -93,11 +94,23 @@ class RowStreams:
     Args:
         generators: One generator for each row.
         lengths: How many words each row has.
+
+    Raises:
+        InvalidValueError: If there is not one length for each generator.
     """
 
     def __init__(self, generators: Sequence[np.random.Generator], lengths: ArrayLike) -> None:
         self._generators = generators
         self._ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
+        if len(self._ends) != len(generators):
+            raise InvalidValueError(
+                f"expected one length for each of {len(generators)} generators, "
+                f"got {len(self._ends)} lengths"
+            )
+
+    def __len__(self) -> int:
+        """Number of words of all rows together."""
+        return int(self._ends[-1]) if len(self._ends) else 0
 
     @classmethod
     def single(cls, generator: np.random.Generator, size: int) -> "RowStreams":

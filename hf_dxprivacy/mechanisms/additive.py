@@ -73,6 +73,8 @@ class Mahalanobis(MultivariateLaplace):
         super().__init__(space, epsilon)
         _validate.within(0.0, 1.0, lam=lam)
         self.lam = float(lam)
+        # A covariance that will not do is refused here, not in the middle of a data set.
+        self._norm  # noqa: B018
 
     @cached_property
     def _norm(self) -> RegularizedMahalanobis:
@@ -145,7 +147,7 @@ class HyperbolicLaplace(Mechanism):
         _validate.one_of(("riemannian", "lebesgue"), noise=noise)
         self.noise = noise
         floor = (space.dim - 1) / space.scale
-        if noise == "riemannian" and epsilon <= floor:
+        if noise == "riemannian" and self.epsilon * space.scale <= space.dim - 1:
             raise InvalidValueError(
                 f"the Riemannian Laplace noise exists only for epsilon > (n-1)/scale = {floor:.6g} "
                 f"(the volume growth of a {space.dim}-d ball), got epsilon={epsilon}; take a "

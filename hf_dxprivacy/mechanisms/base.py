@@ -1,5 +1,6 @@
 """The contract that every mechanism keeps."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
@@ -13,6 +14,9 @@ from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantees import ALWAYS, PrivacyGuarantee
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.spaces import EmbeddingSpace
+
+# With a smaller ε noise would leave the range of single precision; no use of one is known.
+SMALLEST_EPSILON = 1e-30
 
 METRIC_NAMES = {"euclidean": "Euclidean distance", "poincare": "hyperbolic distance"}
 
@@ -45,6 +49,9 @@ class Mechanism(ABC):
                 "make one with EmbeddingSpace.from_pretrained or .from_vectors"
             )
         _validate.positive("privacy needs a finite ε above zero", epsilon=epsilon)
+        _validate.within(
+            SMALLEST_EPSILON, math.inf, "rescale the space to larger distances", epsilon=epsilon
+        )
         if space.metric not in self.metrics:
             raise InvalidValueError(
                 f"mechanism {self.name!r} needs a space with the metric "
@@ -77,11 +84,12 @@ class Mechanism(ABC):
             (m,) int64, rows of the space's vocabulary.
 
         Raises:
-            InvalidTypeError: If `ids` is not an array of integers.
-            InvalidValueError: If an id is not in −1 … V−1.
+            InvalidTypeError: If `ids` is not an array of integers, or `rng` no generator.
+            InvalidValueError: If an id is not in −1 … V−1, or the streams are for another number
+                of words.
         """
         checked = self._checked(ids)
-        streams = rng if isinstance(rng, RowStreams) else RowStreams.single(rng, len(checked))
+        streams = _streams(rng, len(checked))
         drawn = np.empty(len(checked), dtype=np.int64)
         for positions in streams.chunks(self.chunk):
             drawn[positions] = self._draw(checked[positions], streams, positions)
@@ -159,3 +167,16 @@ class Mechanism(ABC):
                 f"got {low} to {high}"
             )
         return array.astype(np.int64, copy=False)
+
+
+def _streams(rng: "np.random.Generator | RowStreams", size: int) -> RowStreams:
+    if isinstance(rng, np.random.Generator):
+        return RowStreams.single(rng, size)
+    if not isinstance(rng, RowStreams):
+        raise InvalidTypeError(
+            f"expected rng to be a numpy.random.Generator, got a {type(rng).__name__}; "
+            "hf_dxprivacy.randomness.process_generator() makes one"
+        )
+    if len(rng) != size:
+        raise InvalidValueError(f"expected streams for {size} words, got streams for {len(rng)}")
+    return rng

@@ -5,6 +5,7 @@ and differ only in how s is chosen for an ε.
 """
 
 import math
+import threading
 from abc import abstractmethod
 from functools import cached_property
 from typing import Any
@@ -25,6 +26,7 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 
 # Beyond this, exp(−s·γ) would leave double precision and a probability would round to zero.
 LARGEST_EXPONENT = 700.0
+SMALLEST_BETA = 1e-100
 
 
 class ExponentialMechanism(Mechanism):
@@ -43,6 +45,7 @@ class ExponentialMechanism(Mechanism):
     def __init__(self, space: EmbeddingSpace, epsilon: float, beta: float = 0.001) -> None:
         super().__init__(space, epsilon)
         _validate.between(0.0, 1.0, "0.001 is usual", beta=beta)
+        _validate.within(SMALLEST_BETA, 1.0, "0.001 is usual", beta=beta)
         self.beta = float(beta)
 
     @property
@@ -53,7 +56,7 @@ class ExponentialMechanism(Mechanism):
     @property
     def radius(self) -> float:
         """γ, the distance from which on all outputs are equally likely."""
-        return -math.log(truncation_weight(len(self.space), self.beta)) / self.rate
+        return abs(math.log(truncation_weight(len(self.space), self.beta))) / self.rate
 
     @property
     def metric(self) -> str:
@@ -106,8 +109,16 @@ class ExponentialMechanism(Mechanism):
         return np.exp(-self.rate * np.minimum(distances, self.radius))
 
     @cached_property
+    def _own(self) -> threading.local:
+        return threading.local()
+
+    @property
     def _rows(self) -> RowSampler:
-        return RowSampler(self.space, self._weights, least_capacity=self.chunk)
+        # One for each thread: two that filled one cache would mix up the heads of different words.
+        if not hasattr(self._own, "rows"):
+            self._own.rows = RowSampler(self.space, self._weights, least_capacity=self.chunk)
+        rows: RowSampler = self._own.rows
+        return rows
 
     def _draw(
         self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
