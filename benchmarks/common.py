@@ -71,6 +71,10 @@ def report(title: str, rows: Sequence[dict[str, Any]], target: Path | None) -> N
 
 
 def _cell(value: Any) -> str:
-    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(
-        value, int
-    ) else str(value)
+    return (
+        f"{value:,.4g}"
+        if isinstance(value, float)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else str(value)
+    )

@@ -1,11 +1,10 @@
 """Columns of what `Dataset.map` hands to a function, and back in the form it expects."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 
@@ -14,7 +13,20 @@ Columns = dict[str, list[Any]]
 
 def is_table(examples: object) -> bool:
     """Tell whether this is a pandas or Arrow batch, as with `with_format`."""
-    return isinstance(examples, (pd.DataFrame, pa.Table))
+    return _is_frame(examples) or _is_arrow(examples)
+
+
+def _is_frame(examples: object) -> bool:
+    return _is_a(examples, "pandas", "DataFrame")
+
+
+def _is_arrow(examples: object) -> bool:
+    return _is_a(examples, "pyarrow", "Table")
+
+
+def _is_a(examples: object, module: str, name: str) -> bool:
+    # Whoever has such a table has imported its library; importing it here would cost a second.
+    return module in sys.modules and isinstance(examples, getattr(sys.modules[module], name))
 
 
 def is_single(examples: Mapping[str, Any], columns: Sequence[str], index: object) -> bool:
@@ -46,9 +58,9 @@ def require(examples: Any, columns: Sequence[str]) -> None:
         InvalidTypeError: If the examples are neither a mapping nor a pandas or Arrow table.
         InvalidValueError: If a column is missing.
     """
-    if isinstance(examples, pa.Table):
+    if _is_arrow(examples):
         present = list(examples.column_names)
-    elif isinstance(examples, (pd.DataFrame, Mapping)):
+    elif _is_frame(examples) or isinstance(examples, Mapping):
         present = [str(name) for name in examples]
     else:
         raise InvalidTypeError(
@@ -65,7 +77,7 @@ def require(examples: Any, columns: Sequence[str]) -> None:
 
 def read(examples: Any, columns: Sequence[str]) -> Columns:
     """Return the named columns of a batch as lists of Python values."""
-    if isinstance(examples, pa.Table):
+    if _is_arrow(examples):
         return {name: examples.column(name).to_pylist() for name in columns}
     return {name: list(examples[name]) for name in columns}
 
@@ -76,18 +88,18 @@ def write(examples: Any, columns: Columns) -> Any:
     A mapping is merged by `Dataset.map`, so only the new columns are returned; a table is not, so
     it comes back whole.
     """
-    if isinstance(examples, pd.DataFrame):
-        return examples.assign(
-            **{k: pd.Series(v, index=examples.index) for k, v in columns.items()}
-        )
-    if isinstance(examples, pa.Table):
+    if _is_frame(examples):
+        return examples.assign(**columns)
+    if _is_arrow(examples):
         for name, values in columns.items():
-            at = examples.schema.get_field_index(name)
-            before = examples.schema.field(at).type if at >= 0 else None
-            array = pa.array(values, type=before)
-            if at >= 0:
-                examples = examples.set_column(at, name, array)
-            else:
-                examples = examples.append_column(name, array)
+            examples = _with_column(examples, name, values)
         return examples
     return columns
+
+
+def _with_column(table: Any, name: str, values: list[Any]) -> Any:
+    array = sys.modules["pyarrow"].array
+    at = table.schema.get_field_index(name)
+    if at < 0:
+        return table.append_column(name, array(values))
+    return table.set_column(at, name, array(values, type=table.schema.field(at).type))

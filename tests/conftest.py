@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Iterator
+from itertools import islice, product
 from pathlib import Path
+from string import ascii_lowercase
 
 import numpy as np
 import pytest
@@ -33,8 +35,8 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def _words(size: int) -> list[str]:
     """Return distinct words, each of which the splitter sees as one word."""
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    return [f"w{letters[i // 676 % 26]}{letters[i // 26 % 26]}{letters[i % 26]}" for i in range(size)]
+    names = ("w" + "".join(letters) for letters in product(ascii_lowercase, repeat=3))
+    return list(islice(names, size))
 
 
 @pytest.fixture(scope="session")
