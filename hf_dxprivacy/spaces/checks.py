@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.spaces import euclidean, poincare
 
@@ -12,6 +13,22 @@ METRICS = ("euclidean", "poincare")
 
 # Beyond this a squared norm, or a product of two, could overflow float64.
 LARGEST = 1e75
+
+
+def check_metric(metric: str, scale: float) -> None:
+    """Require a known metric and a scale that goes with it.
+
+    Raises:
+        InvalidValueError: If the metric is unknown, or the scale not positive, or other than 1 for
+            the Euclidean metric.
+    """
+    _validate.one_of(METRICS, metric=metric)
+    _validate.positive(scale=scale)
+    if metric == "euclidean" and scale != 1.0:
+        raise InvalidValueError(
+            f"expected scale=1.0 for the Euclidean metric, got scale={scale}; "
+            "scale the vectors instead, for example with rescale()"
+        )
 
 
 def as_words(words: Iterable[str]) -> tuple[str, ...]:

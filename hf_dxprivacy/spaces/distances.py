@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_dxprivacy import _threads
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.spaces import euclidean, poincare
 
@@ -81,6 +82,7 @@ class Distances:
         Products of BLAS, corrected where they cancel: an entry is 0 exactly if the two vectors
         are equal, and otherwise right to about 1e-9 of its value.
         """
+        _threads.limit_in_worker()
         ids = self.checked(ids)
         first, last, step = block.indices(len(self.vectors))
         if step != 1:

@@ -37,6 +37,14 @@ def mean(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     return total / len(vectors)
 
 
+def scaled(vectors: NDArray[np.floating], factor: float) -> NDArray[np.floating]:
+    """Return the vectors times a factor, (V, n) of the same dtype, each entry rounded once."""
+    result = np.empty_like(vectors)
+    for block in blocks(0, len(vectors)):
+        result[block] = vectors[block].astype(np.float64) * factor
+    return result
+
+
 def squared_norms(
     vectors: NDArray[np.floating], center: NDArray[np.float64]
 ) -> NDArray[np.float64]:

@@ -90,18 +90,25 @@ def fields(config: dict[str, Any]) -> dict[str, Any]:
     return {"metric": metric, "scale": scale, **nested}
 
 
-def stored_neighbour_distances(config: dict[str, Any]) -> dict[int, float]:
-    """Return the neighbour distances that a config remembers.
+def known_results(config: dict[str, Any]) -> dict[str, Any]:
+    """Return what a config saves a space from computing, by the names of its private attributes.
 
     Raises:
-        InvalidValueError: If they are not numbers by rank.
+        InvalidValueError: If the neighbour distances are not numbers by rank.
     """
     stored = config.get("neighbour_distances", {})
     if not isinstance(stored, dict) or not all(rank.isdecimal() for rank in stored):
         raise InvalidValueError("expected neighbour_distances to map ranks to distances")
     for rank, value in stored.items():
         _validate.within(0.0, float("inf"), **{f"neighbour_distances[{rank}]": value})
-    return {int(rank): float(value) for rank, value in stored.items()}
+    known: dict[str, Any] = {
+        "_neighbours": {int(rank): float(value) for rank, value in stored.items()},
+        "_vocabulary_sha256": config["vocabulary_sha256"],
+    }
+    # float16 is held as float32, whose digest is another one.
+    if config["dtype"] != "float16":
+        known["_vectors_sha256"] = config["vectors_sha256"]
+    return known
 
 
 def mismatch(location: str, expected: str, found: str) -> ArtifactError:

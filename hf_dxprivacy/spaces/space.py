@@ -49,13 +49,7 @@ class EmbeddingSpace:
     location: str | None = None
 
     def __post_init__(self) -> None:
-        _validate.one_of(checks.METRICS, metric=self.metric)
-        _validate.positive(scale=self.scale)
-        if self.metric == "euclidean" and self.scale != 1.0:
-            raise InvalidValueError(
-                f"expected scale=1.0 for the Euclidean metric, got scale={self.scale}; "
-                "scale the vectors instead, for example with rescale()"
-            )
+        checks.check_metric(self.metric, self.scale)
         vectors = checks.as_matrix(self.vectors).view()
         vectors.setflags(write=False)
         object.__setattr__(self, "words", checks.as_words(self.words))
@@ -129,14 +123,11 @@ class EmbeddingSpace:
         artifact = folder.read_artifact(found)
         config, location = artifact.config, name or str(found.resolve())
         try:
-            stored = persistence.stored_neighbour_distances(config)
+            known = persistence.known_results(config)
             description = persistence.fields(config)
             space = cls(artifact.words, artifact.vectors, location=location, **description)
         except (InvalidValueError, InvalidTypeError) as error:
             raise ArtifactError(f"{found / folder.CONFIG}: {error}") from error
-        known = {"_neighbours": stored, "_vocabulary_sha256": config["vocabulary_sha256"]}
-        if artifact.vectors.dtype == space.vectors.dtype:
-            known["_vectors_sha256"] = config["vectors_sha256"]
         space.__dict__.update(known)
         persistence.remember(space)
         return space
@@ -170,12 +161,12 @@ class EmbeddingSpace:
 
         Saving and loading does not change it.
         """
-        parts = [self._vectors_sha256, self._vocabulary_sha256, self.metric, self.scale]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        bound = [self._vectors_sha256, self._vocabulary_sha256, self.metric, self.scale]
+        return hashlib.sha256(json.dumps(bound).encode()).hexdigest()
 
     @property
     def centroid(self) -> NDArray[np.float64]:
-        """(n,) mean of the vectors, or the origin of the Poincaré ball: where unknown words are."""
+        """(n,) mean of the vectors, or origin of the ball: where unknown words are."""
         return self._distances.centroid
 
     @property
@@ -253,15 +244,12 @@ class EmbeddingSpace:
         Euclidean vectors are multiplied; a Poincaré space keeps its points and multiplies `scale`.
         """
         _validate.positive(factor=factor)
-        earlier = self.provenance.get("rescaled_by", 1.0)
-        provenance = self.provenance | {"rescaled_by": earlier * float(factor)}
+        total = float(factor) * self.provenance.get("rescaled_by", 1.0)
+        provenance = self.provenance | {"rescaled_by": total}
         if self.metric == "poincare":
-            return EmbeddingSpace(
-                self.words, self.vectors, self.metric, self.scale * factor, provenance
-            )
-        vectors = np.empty_like(self.vectors)
-        for block in euclidean.blocks(0, len(vectors)):
-            vectors[block] = self.vectors[block].astype(np.float64) * factor
+            scale = self.scale * factor
+            return EmbeddingSpace(self.words, self.vectors, self.metric, scale, provenance)
+        vectors = euclidean.scaled(self.vectors, factor)
         return EmbeddingSpace(self.words, vectors, provenance=provenance)
 
     def __copy__(self) -> "EmbeddingSpace":
@@ -296,11 +284,9 @@ class EmbeddingSpace:
         return hashlib.sha256(folder.vocabulary_bytes(self.words)).hexdigest()
 
     def _id(self, word: str | int) -> int:
-        if not isinstance(word, str):
-            return int(word)
-        if word not in self._index:
+        if isinstance(word, str) and word not in self._index:
             raise InvalidValueError("the word is not in the vocabulary; check with `in` first")
-        return int(self._index[word])
+        return int(self._index[word] if isinstance(word, str) else word)
 
 
 def _restore(location: str, digest: str) -> EmbeddingSpace:

@@ -14,7 +14,7 @@ import pytest
 
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import cache_dir, update_config, write_artifact
-from hf_dxprivacy.spaces import EmbeddingSpace, builtin_names, persistence
+from hf_dxprivacy.spaces import EmbeddingSpace, builtin, builtin_names, persistence
 
 METRICS = ["euclidean", "poincare"]
 
@@ -479,6 +479,39 @@ def test_a_relative_folder_is_found_by_name(
     monkeypatch.chdir("/")
     persistence._known.pop(space.digest)
     assert pickle.loads(pickle.dumps(loaded)).digest == space.digest
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that stands in for the one of the built-in spaces."""
+    shelf = tmp_path / "package"
+    make_space("poincare").save_pretrained(shelf / "some-space")
+    (shelf / "no-space").mkdir()
+    monkeypatch.setattr(builtin, "_root", lambda: shelf)
+    return shelf
+
+
+def test_a_built_in_space_is_known_by_its_name_wherever_it_is_installed(shelf: Path) -> None:
+    assert builtin_names() == ("some-space",)
+    loaded = EmbeddingSpace.from_pretrained("some-space")
+    assert loaded.location == "some-space"
+    pickled = pickle.dumps(loaded)
+    assert str(shelf).encode() not in pickled
+    assert unpickled_afresh(pickled).digest == loaded.digest
+    with pytest.raises(
+        InvalidValueError, match=r"built-in space \('some-space'\) or a local folder"
+    ):
+        EmbeddingSpace.from_pretrained("no-space")
+
+
+def test_a_path_is_never_taken_for_a_built_in_space(
+    shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_space("euclidean").save_pretrained(tmp_path / "some-space")
+    monkeypatch.chdir(tmp_path)
+    assert EmbeddingSpace.from_pretrained("some-space").metric == "poincare"
+    for local in ("./some-space", Path("some-space")):
+        assert EmbeddingSpace.from_pretrained(local).metric == "euclidean"
 
 
 def test_a_space_pickles_to_a_path_and_a_digest(space: EmbeddingSpace) -> None:
