@@ -8,6 +8,7 @@ import os
 import tempfile
 import warnings
 from pathlib import Path
+from typing import Any
 
 from hf_dxprivacy.errors import ArtifactError
 from hf_dxprivacy.hub import cache_dir
@@ -26,6 +27,11 @@ def load(space: EmbeddingSpace, beta: float) -> dict[int, float]:
     """Return the remembered levels by grid index."""
     remembered: dict[int, float] = {}
     for source, curves in (("config.json", space.certificates), _read(_path(space))):
+        if curves and curves.get("digest") != space.digest:
+            raise ArtifactError(
+                f"the certified levels in {source} belong to another space (digest "
+                f"{curves.get('digest')}, expected {space.digest}); remove them from the file"
+            )
         for index, level in curves.get(_name(beta), {}).items():
             remembered[int(index)] = _checked(source, int(index), level)
     return remembered
@@ -33,6 +39,7 @@ def load(space: EmbeddingSpace, beta: float) -> dict[int, float]:
 
 def save(space: EmbeddingSpace, beta: float, levels: dict[int, float]) -> None:
     """Remember levels in the space (saved along with it) and in the user's cache."""
+    space.certificates["digest"] = space.digest
     space.certificates[_name(beta)] = {str(k): levels[k] for k in sorted(levels)}
     path = _path(space)
     curves = _read(path)[1] | space.certificates
@@ -54,7 +61,7 @@ def _path(space: EmbeddingSpace) -> Path:
     return cache_dir() / "certificates" / f"{space.digest}.json"
 
 
-def _read(path: Path) -> tuple[str, dict[str, dict[str, float]]]:
+def _read(path: Path) -> tuple[str, dict[str, Any]]:
     try:
         curves = json.loads(path.read_text())
     except FileNotFoundError:
