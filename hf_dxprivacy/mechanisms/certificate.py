@@ -51,6 +51,37 @@ def truncation_weight(size: int, beta: float) -> float:
     return min(1.0, beta / ((1.0 - beta) * max(size - 1, 1)))
 
 
+def certify(
+    space: EmbeddingSpace,
+    lowest: float,
+    highest: float,
+    beta: float = 0.001,
+    progress: bool = True,
+) -> dict[int, float]:
+    """Work out, and remember, the levels of all slopes that an ε of a range may need.
+
+    Args:
+        space: Where the words lie.
+        lowest: Least ε.
+        highest: Largest ε.
+        beta: β in (0, 1).
+        progress: Show a bar while levels that nobody remembered are worked out.
+
+    Returns:
+        ε*(s) by grid index; see `certificate_store.grid_rate`.
+    """
+    # One step below ε/2 is feasible for certain, whatever the margin for rounding.
+    wanted = range(_grid_index(lowest) - STEPS_PER_OCTAVE - 1, _grid_index(highest) + 1)
+    known = certificate_store.load(space, beta)
+    rates = {k: grid_rate(k) for k in wanted if k not in known}
+    if rates:
+        floor = truncation_weight(len(space), beta)
+        levels = privacy_levels(space, list(rates.values()), floor, progress=progress)
+        known |= {k: levels[rate] for k, rate in rates.items()}
+        certificate_store.save(space, beta, known)
+    return known
+
+
 def calibrated_rate(
     space: EmbeddingSpace, epsilon: float, beta: float, progress: bool = True
 ) -> Calibration:
@@ -65,29 +96,14 @@ def calibrated_rate(
     Returns:
         The slope s and its level ε*(s) ≤ ε.
     """
-    highest = math.floor(STEPS_PER_OCTAVE * math.log2(epsilon) + 1e-9)
-    # One step below ε/2 is feasible for certain, whatever the margin for rounding.
-    wanted = range(highest - STEPS_PER_OCTAVE - 1, highest + 1)
-    known = certificate_store.load(space, beta)
-    missing = [k for k in wanted if k not in known]
-    if missing and not _decided(known, wanted, epsilon):
-        rates = {k: grid_rate(k) for k in missing}
-        floor = truncation_weight(len(space), beta)
-        levels = privacy_levels(space, list(rates.values()), floor, progress=progress)
-        known |= {k: levels[rate] for k, rate in rates.items()}
-        certificate_store.save(space, beta, known)
-    best = max(k for k in wanted if known.get(k, math.inf) <= epsilon)
+    known = certify(space, epsilon, epsilon, beta, progress)
+    best = max(k for k, level in known.items() if level <= epsilon)
     return Calibration(grid_rate(best), known[best])
 
 
-def _decided(known: dict[int, float], wanted: range, epsilon: float) -> bool:
-    """Tell whether the known levels settle the largest feasible slope."""
-    for k in reversed(wanted):
-        if k not in known:
-            return False
-        if known[k] <= epsilon:
-            return True
-    return False
+def _grid_index(slope: float) -> int:
+    """Return the index of the largest grid slope that is at most this (ε*(s) ≥ s)."""
+    return math.floor(STEPS_PER_OCTAVE * math.log2(slope) + 1e-9)
 
 
 def privacy_levels(
