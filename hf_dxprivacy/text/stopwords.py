@@ -8,6 +8,7 @@ differ between versions and contain words such as "bill", "computer" or "fire".
 from collections.abc import Set
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.text.words import Splitter, plain_apostrophes
 
 ENGLISH = frozenset(
     """
@@ -27,13 +28,13 @@ ENGLISH = frozenset(
 
 
 def stop_words(choice: "str | Set[str] | None") -> frozenset[str]:
-    """Return the lower-case words that are released as they are.
+    """Return the words that are released as they are, in the form in which they are compared.
 
     Args:
         choice: None for no word, "english" for the list of this module, or a set of words.
 
     Returns:
-        The words, in lower case.
+        The words, normalized, in lower case and with typewriter apostrophes.
 
     Raises:
         InvalidValueError: If a name other than "english" is given.
@@ -52,4 +53,4 @@ def stop_words(choice: "str | Set[str] | None") -> frozenset[str]:
             "expected stopwords to be None, 'english' or a set of strings; "
             f"got a {type(choice).__name__}"
         )
-    return frozenset(word.lower() for word in choice)
+    return frozenset(plain_apostrophes(Splitter.normalize(word)) for word in choice)
