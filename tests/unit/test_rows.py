@@ -1,0 +1,112 @@
+"""Cells taken apart and put together."""
+
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hf_dxprivacy.errors import InvalidTypeError
+from hf_dxprivacy.text import RowReader
+from hf_dxprivacy.text.rows import TextRow, TokenRow
+
+READER = RowReader()
+
+
+def text_row(text: str) -> TextRow:
+    row = READER.read(text)
+    assert isinstance(row, TextRow)
+    return row
+
+
+def token_row(tokens: object) -> TokenRow:
+    row = READER.read(tokens)
+    assert isinstance(row, TokenRow)
+    return row
+
+
+def test_a_text_comes_apart_and_together() -> None:
+    row = text_row("  Hello,\tworld! ")
+    assert (row.words, row.carrier) == (["Hello", "world"], ["  ", ",\t", "! "])
+    assert row.filled(["bye", "moon"]) == "  bye,\tmoon! "
+
+
+def test_a_dropped_word_leaves_a_gap() -> None:
+    assert text_row("a b, c").filled(["x", None, "z"]) == "x , z"
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t", "...", "\u2028", "\x00"])
+def test_a_text_without_words_stays(text: str) -> None:
+    row = text_row(text)
+    assert row.words == []
+    assert row.filled([]) == text
+
+
+@given(st.text())
+@settings(max_examples=100, deadline=None)
+def test_any_text_filled_with_its_own_words_is_itself_normalized(text: str) -> None:
+    row = text_row(text)
+    assert len(row.carrier) == len(row.words) + 1
+    readable = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if readable == text:
+        assert row.filled(row.words) == unicodedata.normalize("NFC", text)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), np.float64("nan"), pd.NA])
+def test_missing_cells(missing: object) -> None:
+    assert READER.read(missing) is None
+    assert token_row(["a", missing]).tokens == ["a", None]
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        ["The", "cat", ".", None, "It's", "", " "],
+        ("The", "cat", ".", None, "It's", "", " "),
+        np.array(["The", "cat", ".", None, "It's", "", " "], dtype=object),
+        pd.Series(["The", "cat", ".", None, "It's", "", " "], dtype=object),
+    ],
+)
+def test_tokens_without_content_stay(tokens: object) -> None:
+    row = token_row(tokens)
+    assert (row.words, row.positions) == (["The", "cat", "It's"], [0, 1, 4])
+    assert row.filled(["x", "y", "z"]) == ["x", "y", ".", None, "z", "", " "]
+
+
+def test_dropped_tokens_are_removed_and_missing_ones_stay() -> None:
+    row = token_row(["a", None, "b", "!", "c"])
+    assert row.filled([None, "y", None]) == [None, "y", "!"]
+
+
+def test_a_token_is_one_word_whatever_is_in_it() -> None:
+    row = token_row(["New York", "(x)", "well-known", "e\u0301", "\ud800"])
+    assert row.words == ["New York", "(x)", "well-known", "é", "\ufffd"]
+
+
+def test_a_kept_token_is_normalized() -> None:
+    assert token_row(["\u037e"]).filled([]) == [";"], "NFC of the Greek question mark"
+
+
+@pytest.mark.parametrize("cells", [[], (), np.array([])])
+def test_an_empty_token_list_stays(cells: Sequence[str]) -> None:
+    assert token_row(cells).filled([]) == []
+
+
+def test_numpy_strings_are_texts() -> None:
+    assert text_row(np.str_("a é")).words == ["a", "é"]
+
+
+@pytest.mark.parametrize("cell", [3, 2.5, True, b"secret", {"secret": 1}, object(), np.int64(3)])
+def test_other_cells_are_refused_by_type_alone(cell: object) -> None:
+    kind = type(cell).__name__
+    with pytest.raises(InvalidTypeError, match=rf"list of tokens or None, got a {kind}$"):
+        READER.read(cell)
+
+
+@pytest.mark.parametrize("token", [3, 2.5, ["secret"], b"secret", {"secret": 1}])
+def test_other_tokens_are_refused_by_type_alone(token: object) -> None:
+    with pytest.raises(InvalidTypeError, match=rf"one that holds a {type(token).__name__}$"):
+        READER.read(["a", token])
