@@ -22,7 +22,7 @@ from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.search import nearest_euclidean, nearest_poincare
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.mahalanobis import RegularizedMahalanobis, regularized_mahalanobis
-from hf_dxprivacy.spaces.poincare import mobius_add
+from hf_dxprivacy.spaces.poincare import boundary_gap, mobius_add
 
 HyperbolicNoise = Literal["riemannian", "lebesgue"]
 
@@ -161,6 +161,10 @@ class HyperbolicLaplace(Mechanism):
         extra = self.space.dim / self.space.scale if self.noise == "lebesgue" else 0.0
         return self.epsilon + extra
 
+    @cached_property
+    def _gaps(self) -> NDArray[np.float64]:
+        return boundary_gap(self.space.vectors)
+
     def _law(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
         radius = riemannian_laplace_radius if self.noise == "riemannian" else lebesgue_radius
         radii = radius(rng, size, self.space.dim, self.epsilon * self.space.scale)
@@ -170,7 +174,8 @@ class HyperbolicLaplace(Mechanism):
         self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         noise = streams.draw(self._law, positions).astype(np.float64, copy=False)
-        return nearest_poincare(mobius_add(self.space.points(ids), noise), self.space.vectors)
+        noisy = mobius_add(self.space.points(ids), noise)
+        return nearest_poincare(noisy, self.space.vectors, self._gaps)
 
     def _assumptions(self) -> tuple[str, ...]:
         if self.noise == "riemannian":

@@ -6,8 +6,13 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy import _threads
 
-# A float32 search may order near-ties by rounding error; the true nearest is among this many.
-SHORTLIST = 4
+# A float32 search may order near-ties by rounding error. The true nearest is nearly always among
+# the first few, and it is known when it need not be: then more are looked at.
+SHORTLISTS = (4, 64)
+
+# Bytes of one block of float64 scores (queries by words), and rows converted to float64 at once.
+BLOCK_BYTES = 1 << 24
+BLOCK_ROWS = 2048
 
 
 def nearest_euclidean(
@@ -16,36 +21,86 @@ def nearest_euclidean(
     """Return the row of the nearest vector for each query.
 
     The search runs in float32 directly on the (memory-mapped) matrix, without a copy of it; a
-    shortlist is then ranked in float64, so that the answer depends neither on the number of
-    queries in a call nor on that of threads. The lowest row wins a tie.
+    shortlist is then ranked in float64. Where rounding may have kept the nearest out of the
+    shortlist (a query or a common offset that is huge beside the distances, many equal vectors),
+    all vectors are compared in float64. So the answer depends neither on the number of queries in
+    a call nor on that of threads. The lowest row wins a tie.
 
     Args:
-        queries: (m, n) vectors.
+        queries: (m, n) finite vectors; taken in float32.
         vectors: (V, n) float32, C-contiguous.
 
     Returns:
         (m,) int64 rows of `vectors`.
     """
-    if len(queries) == 0:
-        return np.empty(0, dtype=np.int64)
     _threads.limit_in_worker()
     if _threads.in_worker():
         # OpenMP keeps this number per thread, so it is set where the search is called.
         faiss.omp_set_num_threads(1)
-    shortlist = min(SHORTLIST, len(vectors))
     queries = np.ascontiguousarray(queries, dtype=np.float32)
-    _, found = faiss.knn(queries, vectors, shortlist)
-    found.sort(axis=1)
-    return _rank(queries, vectors, found)
+    nearest = np.empty(len(queries), dtype=np.int64)
+    pending = np.arange(len(queries))
+    for size in SHORTLISTS:
+        if size >= len(vectors) or len(pending) == 0:
+            break
+        coarse, found = faiss.knn(queries[pending], vectors, size)
+        found.sort(axis=1)
+        nearest[pending], squared = _rank(queries[pending], vectors, found)
+        outside = _least_outside(queries[pending], coarse[:, -1])
+        pending = pending[~(squared < outside)]
+    nearest[pending] = _compare_all(queries[pending], vectors)
+    return nearest
 
 
 def _rank(
     queries: NDArray[np.float32], vectors: NDArray[np.float32], found: NDArray[np.int64]
-) -> NDArray[np.int64]:
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the nearest of each shortlist and its squared distance, in float64."""
     squared = np.empty(found.shape)
     for column in range(found.shape[1]):
         difference = vectors[found[:, column]].astype(np.float64)
         difference -= queries
         squared[:, column] = np.einsum("ij,ij->i", difference, difference)
-    best: NDArray[np.int64] = np.take_along_axis(found, squared.argmin(axis=1)[:, None], axis=1)
-    return best[:, 0]
+    best = squared.argmin(axis=1)[:, None]
+    nearest: NDArray[np.int64] = np.take_along_axis(found, best, axis=1)[:, 0]
+    return nearest, np.take_along_axis(squared, best, axis=1)[:, 0]
+
+
+def _least_outside(queries: NDArray[np.float32], last: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Bound from below the true squared distance of what the shortlist left out.
+
+    The search computes ‖q‖²+‖u‖²−2⟨q,u⟩, which is off by a few roundings of ‖q‖²+‖u‖² (by one, in
+    practice); and ‖u‖² is at most twice the squared distance plus twice ‖q‖².
+    """
+    few = (4.0 + 0.5 * np.sqrt(queries.shape[1])) * np.finfo(np.float32).eps
+    last = last.astype(np.float64)
+    bound: NDArray[np.float64] = last - few * (_squared_norms(queries) + last)
+    return bound
+
+
+def _compare_all(queries: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Find the nearest vector by ‖u‖²−2⟨q,u⟩ in float64, all measured from one of the vectors."""
+    center = vectors[0].astype(np.float64)
+    nearest = np.empty(len(queries), dtype=np.int64)
+    squared = np.empty(len(vectors))
+    step = max(1, BLOCK_BYTES // (8 * len(vectors)))
+    for start in range(0, len(queries), step):
+        block = queries[start : start + step] - center
+        scores = np.empty((len(block), len(vectors)))
+        for first in range(0, len(vectors), BLOCK_ROWS):
+            part = slice(first, min(first + BLOCK_ROWS, len(vectors)))
+            candidates = vectors[part] - center
+            squared[part] = _squared_norms(candidates)
+            np.matmul(-2.0 * block, candidates.T, out=scores[:, part])
+        scores += squared
+        best = scores.argmin(axis=1)
+        # Equal vectors may score differently in the last digits.
+        slack = 1e-13 * (squared[best] + np.sqrt(squared[best] * _squared_norms(block)))
+        close = scores <= (scores.min(axis=1) + slack)[:, None]
+        nearest[start : start + step] = close.argmax(axis=1)
+    return nearest
+
+
+def _squared_norms(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    squared: NDArray[np.float64] = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
+    return squared
