@@ -1,0 +1,177 @@
+"""Is-a relations, and where they are read from."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy import _validate
+from hf_dxprivacy.errors import ArtifactError, InvalidValueError
+from hf_dxprivacy.training.wordnet import (
+    DEFAULT_PATH,
+    Synset,
+    is_word,
+    read_senses,
+    read_synsets,
+)
+
+Key = tuple[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Relations:
+    """Distinct pairs of a node and something that it is a kind of.
+
+    Attributes:
+        nodes: N distinct names.
+        pairs: (m, 2) int64 rows of `nodes`: the node, and its class. No two rows are equal.
+    """
+
+    nodes: tuple[str, ...]
+    pairs: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if len(set(self.nodes)) != len(self.nodes):
+            raise InvalidValueError("expected distinct nodes, got a name twice")
+        if self.pairs.ndim != 2 or self.pairs.shape[1] != 2:
+            raise InvalidValueError(f"expected pairs of shape (m, 2), got {self.pairs.shape}")
+        if self.pairs.size and not 0 <= self.pairs.min() <= self.pairs.max() < len(self.nodes):
+            raise InvalidValueError(
+                f"expected pairs of rows from 0 to {len(self.nodes) - 1}, got "
+                f"{self.pairs.min()} to {self.pairs.max()}"
+            )
+
+    @classmethod
+    def from_names(cls, pairs: Iterable[tuple[str, str]], nodes: Iterable[str] = ()) -> "Relations":
+        """Number the names of pairs.
+
+        Args:
+            pairs: (node, class) by name; repeated ones count once.
+            nodes: Names to number first, whether or not a pair has them. The others follow in
+                alphabetical order.
+        """
+        distinct = set(pairs)
+        first = dict.fromkeys(nodes)
+        others = {name for pair in distinct for name in pair} - first.keys()
+        names = (*first, *sorted(others))
+        row = {name: number for number, name in enumerate(names)}
+        rows = sorted((row[node], row[above]) for node, above in distinct)
+        return cls(names, np.array(rows, dtype=np.int64).reshape(-1, 2))
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def degrees(self) -> NDArray[np.int64]:
+        """Return the number of pairs that each node takes part in, (N,)."""
+        return np.bincount(self.pairs.ravel(), minlength=len(self.nodes))
+
+    def among(self, names: Iterable[str]) -> "Relations":
+        """Return the relations whose two ends have these names, without nodes left alone."""
+        wanted = set(names)
+        kept = np.array([name in wanted for name in self.nodes], dtype=bool)
+        pairs = self.pairs[kept[self.pairs].all(axis=1)]
+        used = np.unique(pairs)
+        renumbered = np.full(len(self.nodes), -1)
+        renumbered[used] = np.arange(len(used))
+        return Relations(tuple(self.nodes[row] for row in used), renumbered[pairs])
+
+
+def read_wordnet(
+    path: str | Path = DEFAULT_PATH,
+    nodes: str = "synsets",
+    closure: bool = True,
+    max_senses: int | None = None,
+) -> Relations:
+    """Read the is-a hierarchy of WordNet's nouns, hypernyms and instance hypernyms alike.
+
+    Args:
+        path: Folder of the WordNet database files, in Debian brought by ``wordnet-base``.
+        nodes: "synsets", named like ``dog.n.01``: lemma, part of speech and number of the sense.
+            "words", the single-word lemmas in lower case: one word is below another if one of its
+            senses is below one of the other's. Words with several senses then have all their
+            classes, and two words may each be below the other.
+        closure: Whether a node is paired with everything above it or only what is directly above.
+        max_senses: With words, how many senses of each to use, the most frequent first; all by
+            default. Rare senses put a word below classes that few readers expect.
+
+    Returns:
+        The relations. With synsets of WordNet 3.0 and the closure these are the 743,241 relations
+        over 82,115 nodes of Nickel & Kiela, "Poincaré embeddings" (NIPS 2017).
+
+    Raises:
+        ArtifactError: If a file is missing or malformed, or the hierarchy has a cycle.
+    """
+    _validate.one_of(("synsets", "words"), nodes=nodes)
+    if max_senses is not None:
+        _validate.at_least(1, max_senses=max_senses)
+    synsets = {synset.key: synset for synset in read_synsets(path, ("noun",))}
+    above = {key: tuple(dict.fromkeys(synset.hypernyms())) for key, synset in synsets.items()}
+    if closure:
+        above = _closure(above, path)
+    senses = _sense_numbers(synsets, read_senses(path, "noun"), path)
+    if nodes == "words":
+        return _word_relations(senses, above, max_senses or len(synsets))
+    names = {key: _name(numbers) for key, numbers in senses.items()}
+    pairs = ((names[key], names[top]) for key, tops in above.items() for top in tops)
+    return Relations.from_names(pairs, nodes=names.values())
+
+
+def _closure(above: Mapping[Key, Sequence[Key]], path: str | Path) -> dict[Key, tuple[Key, ...]]:
+    closed: dict[Key, tuple[Key, ...]] = {}
+    for start in above:
+        stack, open_keys = [start], {start}
+        while stack:
+            key = stack[-1]
+            waiting = [top for top in above[key] if top not in closed]
+            if open_keys.intersection(waiting):
+                raise ArtifactError(f"{Path(path) / 'data.noun'}: {key[1]:08d} is above itself")
+            if key in closed or not waiting:
+                tops = (*above[key], *(higher for top in above[key] for higher in closed[top]))
+                closed[key] = tuple(dict.fromkeys(tops))
+                open_keys.discard(stack.pop())
+            else:
+                stack.append(waiting[0])
+                open_keys.add(waiting[0])
+    return closed
+
+
+def _name(numbers: Mapping[str, int]) -> str:
+    lemma, number = next(iter(numbers.items()))
+    return f"{lemma}.n.{number:02d}"
+
+
+def _sense_numbers(
+    synsets: Mapping[Key, Synset], senses: Mapping[str, tuple[int, ...]], path: str | Path
+) -> dict[Key, dict[str, int]]:
+    """Return for each synset its lemmas, in order and lower case, with the number of the sense."""
+    numbers: dict[Key, dict[str, int]] = {}
+    for key, synset in synsets.items():
+        for lemma in map(str.lower, synset.lemmas):
+            try:
+                number = senses[lemma].index(key[1]) + 1
+            except (KeyError, ValueError) as error:
+                raise ArtifactError(
+                    f"{Path(path) / 'index.noun'} does not list {lemma!r} with offset "
+                    f"{key[1]:08d}; it belongs to another version than data.noun"
+                ) from error
+            numbers.setdefault(key, {})[lemma] = number
+    return numbers
+
+
+def _word_relations(
+    senses: Mapping[Key, Mapping[str, int]], above: Mapping[Key, Sequence[Key]], max_senses: int
+) -> Relations:
+    words = {
+        key: [word for word, number in numbers.items() if number <= max_senses and is_word(word)]
+        for key, numbers in senses.items()
+    }
+    return Relations.from_names(
+        (word, higher)
+        for key, tops in above.items()
+        for top in tops
+        for word in words[key]
+        for higher in words[top]
+        if word != higher
+    )

@@ -1,0 +1,207 @@
+"""Reads the database files of WordNet: synsets with their words, pointers and glosses.
+
+The format is that of wndb(5WN); Debian's ``wordnet-base`` puts the files in ``/usr/share/wordnet``.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hf_dxprivacy.errors import ArtifactError
+
+DEFAULT_PATH = "/usr/share/wordnet"
+PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
+LETTERS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
+HYPERNYM_POINTERS = frozenset({"@", "@i"})
+
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+_SYNTACTIC_MARKER = re.compile(r"\((?:a|p|ip)\)$")
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A link between two synsets, or between one word of each.
+
+    Attributes:
+        symbol: The relation, e.g. ``"@"`` for hypernym.
+        target: ``(part of speech, offset)`` of the synset pointed to.
+        source_word: Number of the word it starts from, counted from 1; 0 for the whole synset.
+        target_word: Number of the word it points to, counted from 1; 0 for the whole synset.
+    """
+
+    symbol: str
+    target: tuple[str, int]
+    source_word: int
+    target_word: int
+
+
+@dataclass(frozen=True)
+class Synset:
+    """One entry of the database.
+
+    Attributes:
+        key: ``(part of speech, offset)``, which no other synset has.
+        lemmas: The words of the set as written, with underscores between the parts.
+        pointers: Links to other synsets.
+        gloss: Definition and example sentences.
+    """
+
+    key: tuple[str, int]
+    lemmas: tuple[str, ...]
+    pointers: tuple[Pointer, ...]
+    gloss: str
+
+    def hypernyms(self) -> list[tuple[str, int]]:
+        """Return the keys of the synsets that this one is a kind, or an instance, of."""
+        return [link.target for link in self.pointers if link.symbol in HYPERNYM_POINTERS]
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in lower case: letters, with apostrophes only between letters."""
+    return _WORD.findall(text.lower())
+
+
+def is_word(text: str) -> bool:
+    """Return whether a text is one such word, and nothing else."""
+    return _WORD.fullmatch(text.lower()) is not None
+
+
+def read_synsets(path: str | Path, parts: tuple[str, ...] = PARTS_OF_SPEECH) -> list[Synset]:
+    """Read the synsets of a WordNet database.
+
+    Args:
+        path: Folder with ``data.noun``, ``data.verb``, ``data.adj`` and ``data.adv``.
+        parts: The parts of speech to read, in the order of the result.
+
+    Returns:
+        The synsets, file by file, in the order of the files.
+
+    Raises:
+        ArtifactError: If a file is missing, not a WordNet file, or points to what it lacks.
+    """
+    synsets = [entry for part in parts for entry in _read_data(Path(path) / f"data.{part}")]
+    _check_targets(synsets, Path(path))
+    return synsets
+
+
+def read_senses(path: str | Path, part: str) -> dict[str, tuple[int, ...]]:
+    """Read an index file: for every lemma its synset offsets, most frequent sense first.
+
+    Raises:
+        ArtifactError: If the file is missing or not a WordNet file.
+    """
+    file = Path(path) / f"index.{part}"
+    senses = {}
+    for number, line in data_lines(file):
+        fields = line.split()
+        try:
+            count = int(fields[2])
+            senses[fields[0]] = tuple(int(offset) for offset in fields[-count:])
+        except (ValueError, IndexError) as error:
+            raise garbled(file, number) from error
+        if len(senses[fields[0]]) != count:
+            raise garbled(file, number)
+    return senses
+
+
+def read_tag_counts(path: str | Path) -> Counter[str]:
+    """Read how often each single word was used in the texts that WordNet's authors tagged.
+
+    Args:
+        path: Folder with ``cntlist.rev``.
+
+    Raises:
+        ArtifactError: If the file is missing or not a WordNet file.
+    """
+    file = Path(path) / "cntlist.rev"
+    counts: Counter[str] = Counter()
+    for number, line in data_lines(file):
+        try:
+            sense, _, uses = line.split()
+            counts[sense.partition("%")[0]] += int(uses)
+        except ValueError as error:
+            raise garbled(file, number) from error
+    return Counter({word: uses for word, uses in counts.items() if is_word(word)})
+
+
+def _read_data(file: Path) -> list[Synset]:
+    synsets = []
+    for number, line in data_lines(file):
+        try:
+            synsets.append(_parse(line))
+        except (ValueError, IndexError) as error:
+            raise garbled(file, number) from error
+    if not synsets:
+        raise ArtifactError(f"{file} holds no synset; {_REMEDY}")
+    return synsets
+
+
+def _parse(line: str) -> Synset:
+    head, bar, gloss = line.partition(" | ")
+    if not bar:
+        raise ValueError("a synset line without a gloss")
+    fields = head.split()
+    word_count = int(fields[3], 16)
+    pointer_at = 4 + 2 * word_count
+    pointer_count = int(fields[pointer_at])
+    starts = range(pointer_at + 1, pointer_at + 1 + 4 * pointer_count, 4)
+    pointers = tuple(_pointer(fields[start : start + 4]) for start in starts)
+    return Synset(
+        key=(_part(fields[2]), int(fields[0])),
+        lemmas=tuple(_SYNTACTIC_MARKER.sub("", word) for word in fields[4:pointer_at:2]),
+        pointers=pointers,
+        gloss=gloss.strip(),
+    )
+
+
+def _pointer(fields: list[str]) -> Pointer:
+    symbol, offset, part, words = fields
+    return Pointer(symbol, (_part(part), int(offset)), int(words[:2], 16), int(words[2:], 16))
+
+
+def _part(letter: str) -> str:
+    # Satellite adjectives (s) live in data.adj under the same offsets as head adjectives (a).
+    if letter not in ("n", "v", "a", "s", "r"):
+        raise ValueError(f"unknown part of speech {letter!r}")
+    return "a" if letter == "s" else letter
+
+
+def data_lines(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a database file with their numbers, without its licence."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise ArtifactError(f"{file} is missing; {_REMEDY}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArtifactError(f"{file} cannot be read as WordNet text; {_REMEDY}") from error
+    for number, line in enumerate(text.splitlines(), start=1):
+        # The licence at the head of every file is indented by two blanks.
+        if line and not line.startswith("  "):
+            yield number, line
+
+
+def _check_targets(synsets: list[Synset], folder: Path) -> None:
+    known = {synset.key for synset in synsets}
+    if len(known) != len(synsets):
+        raise ArtifactError(f"two synsets in {folder} share one offset; {_REMEDY}")
+    parts = {part for part, _ in known}
+    for synset in synsets:
+        for link in synset.pointers:
+            if link.target[0] in parts and link.target not in known:
+                raise ArtifactError(
+                    f"{folder}: synset {synset.key[1]:08d} ({synset.key[0]}) points to "
+                    f"{link.target[1]:08d} ({link.target[0]}), which is not there; {_REMEDY}"
+                )
+
+
+def garbled(file: Path, number: int) -> ArtifactError:
+    """Return the error for a line that cannot be read."""
+    return ArtifactError(f"{file}, line {number}: not in the WordNet format; {_REMEDY}")
+
+
+_REMEDY = (
+    "expected the WordNet 3.0 database files, which Debian's package wordnet-base "
+    "installs in /usr/share/wordnet"
+)

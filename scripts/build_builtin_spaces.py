@@ -1,0 +1,160 @@
+"""Build the two spaces that ship inside the package from the WordNet 3.0 database.
+
+    pip install 'hf-dxprivacy[train]'
+    apt-get install wordnet-base
+    python scripts/build_builtin_spaces.py
+
+The database files come with Debian's package wordnet-base (Ubuntu's too), in /usr/share/wordnet;
+give another folder with --wordnet. Nothing else is read.
+"""
+
+import argparse
+import hashlib
+import importlib.metadata
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hf_dxprivacy.hub.folder import write_artifact
+from hf_dxprivacy.spaces.space import EmbeddingSpace
+from hf_dxprivacy.training.gloss import train_gloss
+from hf_dxprivacy.training.poincare import PoincareRecipe, train_poincare
+from hf_dxprivacy.training.relations import Relations, read_wordnet
+from hf_dxprivacy.training.wordnet import DEFAULT_PATH
+
+GLOSS, POINCARE = "wordnet-gloss", "wordnet-poincare"
+BUILTIN = Path(__file__).resolve().parents[1] / "hf_dxprivacy" / "builtin"
+LICENCE = "LICENSE-WordNet.txt"
+DATABASE = [
+    f"{kind}.{part}" for kind in ("data", "index") for part in ("noun", "verb", "adj", "adv")
+]
+
+# Noun lemmas with fewer direct hypernyms and hyponyms are kept only if the glosses use them.
+LINKS = 2
+SENSES = 2
+DIM = 10
+POINCARE_RECIPE = PoincareRecipe(epochs=100)
+
+
+def main() -> int:
+    """Build what is asked for."""
+    arguments = parse_arguments()
+    gloss_folder, poincare_folder = arguments.output / GLOSS, arguments.output / POINCARE
+    if arguments.only in (None, GLOSS):
+        save(build_gloss(arguments.wordnet), gloss_folder, arguments.wordnet, np.float16)
+    if arguments.only in (None, POINCARE):
+        words = EmbeddingSpace.from_pretrained(gloss_folder).words
+        space = build_poincare(arguments.wordnet, words, arguments.threads)
+        save(space, poincare_folder, arguments.wordnet, np.float64)
+    return 0
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "--wordnet",
+        type=Path,
+        default=Path(DEFAULT_PATH),
+        help="folder of the WordNet 3.0 database (Debian: wordnet-base; default: %(default)s)",
+    )
+    parser.add_argument("--output", type=Path, default=BUILTIN, help="default: the package itself")
+    parser.add_argument("--only", choices=(GLOSS, POINCARE), help="default: both")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        help=f"threads that train {POINCARE}; with 1 (default) the result is reproducible",
+    )
+    return parser.parse_args()
+
+
+def build_gloss(wordnet: Path) -> EmbeddingSpace:
+    """Train wordnet-gloss."""
+    return train_gloss(wordnet)
+
+
+def build_poincare(wordnet: Path, common: tuple[str, ...], threads: int) -> EmbeddingSpace:
+    """Train wordnet-poincare on the single-word noun lemmas that are common or well connected."""
+    relations = noun_relations(wordnet, common)
+    space = train_poincare(relations, DIM, POINCARE_RECIPE, threads=threads)
+    provenance = space.provenance["recipe"] | {
+        "relations": len(relations),
+        "links": LINKS,
+        "max_senses": SENSES,
+    }
+    return EmbeddingSpace(
+        space.words,
+        space.vectors,
+        "poincare",
+        scale=1.0 / space.neighbour_distances((1,))[1],
+        provenance={"recipe": provenance},
+    )
+
+
+def noun_relations(wordnet: Path, common: tuple[str, ...]) -> Relations:
+    """Return the word-level closure of is-a over the nouns to embed, most common word first."""
+    direct = read_wordnet(wordnet, nodes="words", closure=False, max_senses=SENSES)
+    linked = [direct.nodes[row] for row in np.flatnonzero(direct.degrees() >= LINKS)]
+    closed = read_wordnet(wordnet, nodes="words", max_senses=SENSES)
+    kept = closed.among({*common, *linked})
+    names = ((kept.nodes[node], kept.nodes[above]) for node, above in kept.pairs)
+    rank = {word: place for place, word in enumerate(common)}
+    order = sorted(kept.nodes, key=lambda word: (rank.get(word, len(rank)), word))
+    return Relations.from_names(names, nodes=order)
+
+
+def save(space: EmbeddingSpace, folder: Path, wordnet: Path, dtype: type[np.floating]) -> None:
+    """Write a space with its licence and where it comes from."""
+    config = {
+        "metric": space.metric,
+        "scale": space.scale,
+        "provenance": origin(wordnet) | space.provenance,
+        "neighbour_distances": {str(k): d for k, d in space.neighbour_distances().items()},
+    }
+    write_artifact(folder, vectors=space.vectors.astype(dtype), words=space.words, config=config)
+    (folder / LICENCE).write_text(licence_of(wordnet), encoding="utf-8")
+    print(f"{folder.name}: {len(space)} words x {space.dim}, {space.neighbour_distances()}")
+
+
+def origin(wordnet: Path) -> dict[str, Any]:
+    """Describe the source and the software."""
+    digest = hashlib.sha256()
+    for name in DATABASE:
+        digest.update((wordnet / name).read_bytes())
+    return {
+        "source": "WordNet 3.0 (Princeton University)",
+        "source_package": debian_package(),
+        "source_sha256": digest.hexdigest(),
+        "licence": "WordNet",
+        "licence_file": LICENCE,
+        "script": f"scripts/{Path(__file__).name}",
+        "versions": {
+            name: importlib.metadata.version(name)
+            for name in ("hf-dxprivacy", "numpy", "scipy", "numba")
+        },
+    }
+
+
+def debian_package() -> str | None:
+    """Return name and version of the package that brings WordNet, if there is one."""
+    if shutil.which("dpkg-query") is None:
+        return None
+    command = ["dpkg-query", "--show", "--showformat=${Package} ${Version}", "wordnet-base"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    return answer.stdout if answer.returncode == 0 else None
+
+
+def licence_of(wordnet: Path) -> str:
+    """Return the licence, which WordNet prints with line numbers at the head of every file."""
+    lines = (wordnet / "data.noun").read_text(encoding="utf-8").splitlines()
+    head = [line[2:].lstrip("0123456789 ").rstrip() for line in lines if line.startswith("  ")]
+    return "\n".join(head) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
