@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -37,18 +38,43 @@ def is_single(examples: Mapping[str, Any], columns: Sequence[str], index: object
         columns: The columns that hold text.
         index: The row index or indices that came along, if any.
     """
-    if isinstance(index, (int, np.integer)) or type(examples).__name__ == "LazyRow":
-        return True
+    # Only these names tell: values() would decode the images of a whole batch.
+    kind = type(examples).__name__
+    if kind in ("LazyRow", "LazyBatch"):
+        return kind == "LazyRow"
+    if index is not None:
+        return isinstance(index, Integral)
     values = [examples[name] for name in columns]
-    if any(value is None or isinstance(value, str) for value in values):
+    if any(map(_is_one, values)):
         return True
-    # A row with a token list looks like a batch of texts; another column may tell them apart. If
-    # none does, it does not matter: word by word both are treated alike.
-    return any(_is_scalar(value) for value in examples.values())
+    # A row with a token list looks like a batch of texts; another column may tell them apart.
+    values = list(examples.values())
+    return any(map(_is_one, values)) or len({len(value) for value in values}) > 1
 
 
-def _is_scalar(value: object) -> bool:
-    return value is None or isinstance(value, (str, bytes, int, float, bool, np.generic, Mapping))
+def _is_one(value: object) -> bool:
+    """Tell a value from a column of values."""
+    return (
+        isinstance(value, (str, bytes, Mapping))
+        or not hasattr(value, "__len__")
+        or getattr(value, "ndim", 1) == 0
+    )
+
+
+def require_clear(examples: Mapping[str, Any], columns: Sequence[str]) -> None:
+    """Require that a batch can not be meant as the tokens of one row.
+
+    Raises:
+        InvalidValueError: If every text has one word at most, and nothing else tells.
+    """
+    if type(examples).__name__ == "LazyBatch":
+        return
+    texts = [text for name in columns for text in examples[name] if text is not None]
+    if texts and all(isinstance(text, str) and len(text.split()) <= 1 for text in texts):
+        raise InvalidValueError(
+            f"column {columns[0]!r} may hold a batch of one-word texts or the tokens of one row, "
+            "which differ with seed= and oov='drop'; pass with_indices=True, which tells them apart"
+        )
 
 
 def require(examples: Any, columns: Sequence[str]) -> None:
@@ -82,24 +108,86 @@ def read(examples: Any, columns: Sequence[str]) -> Columns:
     return {name: list(examples[name]) for name in columns}
 
 
-def write(examples: Any, columns: Columns) -> Any:
+def write(examples: Any, columns: Columns, sources: Mapping[str, str]) -> Any:
     """Return new columns in the form in which the batch came.
 
     A mapping is merged by `Dataset.map`, so only the new columns are returned; a table is not, so
     it comes back whole.
+
+    Args:
+        examples: What `Dataset.map` handed over.
+        columns: The new columns.
+        sources: For each new column the one that it was made from, whose type it takes: nothing
+            can be inferred from a batch in which all values are missing.
     """
     if _is_frame(examples):
-        return examples.assign(**columns)
-    if _is_arrow(examples):
+        series = sys.modules["pandas"].Series
+        frame = examples.copy(deep=False)
         for name, values in columns.items():
-            examples = _with_column(examples, name, values)
-        return examples
+            dtype = examples[sources[name]].dtype
+            text = isinstance(dtype, sys.modules["pandas"].StringDtype)
+            frame[name] = series(values, index=frame.index, dtype=dtype if text else object)
+        return frame
+    if _is_arrow(examples):
+        table = examples
+        for name, values in columns.items():
+            kind = examples.schema.field(sources[name]).type
+            table = _with_column(table, name, sys.modules["pyarrow"].array(values, type=kind))
+        return table
     return columns
 
 
-def _with_column(table: Any, name: str, values: list[Any]) -> Any:
-    array = sys.modules["pyarrow"].array
+def _with_column(table: Any, name: str, array: Any) -> Any:
     at = table.schema.get_field_index(name)
-    if at < 0:
-        return table.append_column(name, array(values))
-    return table.set_column(at, name, array(values, type=table.schema.field(at).type))
+    return table.append_column(name, array) if at < 0 else table.set_column(at, name, array)
+
+
+def row_keys(indices: Any, size: int, table: bool) -> Sequence[int] | None:
+    """Return the row indices that came beside a batch.
+
+    Args:
+        indices: As `Dataset.map` gives them.
+        size: Rows of the batch.
+        table: Whether it is a table, which a single row is too.
+
+    Raises:
+        InvalidTypeError: If they are not one index for each row.
+    """
+    if indices is None:
+        return None
+    if table and size == 1 and isinstance(indices, Integral):
+        return [int(indices)]
+    if np.ndim(indices) != 1 or len(indices) != size:
+        raise InvalidTypeError(
+            f"expected {size} row indices beside a batch of {size} rows, got a "
+            f"{type(indices).__name__}; use with_indices=True, and with_rank=True only beside it"
+        )
+    return list(indices)
+
+
+def names(
+    argument: str, given: str | Sequence[str], expected: int | None = None
+) -> tuple[str, ...]:
+    """Return one column name or several as a tuple.
+
+    Args:
+        argument: What they were given as, for messages.
+        given: The name or names.
+        expected: How many there must be.
+
+    Raises:
+        InvalidTypeError: If it is not a string, or a sequence of some.
+        InvalidValueError: If one comes twice, or the number is wrong.
+    """
+    result = (given,) if isinstance(given, str) else tuple(given) if _is_names(given) else ()
+    if not result:
+        raise InvalidTypeError(f"expected {argument} to be a column name or several, got {given!r}")
+    if len(set(result)) < len(result) or len(result) != (expected or len(result)):
+        raise InvalidValueError(
+            f"expected {argument} to name {expected or 'some'} different columns, got {result}"
+        )
+    return result
+
+
+def _is_names(given: object) -> bool:
+    return isinstance(given, Sequence) and all(isinstance(name, str) for name in given)

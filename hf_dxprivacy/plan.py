@@ -9,9 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.text import OTHER_FORMS, plain_apostrophes
+from hf_dxprivacy.text import (
+    OTHER_FORMS,
+    TextRow,
+    apply_case,
+    case_pattern,
+    plain_apostrophes,
+)
 
 OutOfVocabulary = Literal["centroid", "drop", "keep"]
+Case = Literal["lower", "preserve"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,58 @@ class Plan:
             kept[:] = [plain_apostrophes(word) in stopwords for word in words]
         drawn = ~kept if oov == "centroid" else ~kept & (ids >= 0)
         return cls(ids, kept, drawn)
+
+    def released(
+        self,
+        words: Sequence[str],
+        outputs: NDArray[np.int64],
+        vocabulary: Sequence[str],
+        oov: OutOfVocabulary,
+        case: Case,
+    ) -> list[str | None]:
+        """Return what takes the place of each word; None for one that is dropped.
+
+        Args:
+            words: (m,) the words that were planned.
+            outputs: Rows of the vocabulary that the words drawn anew have become, in order.
+            vocabulary: The words of the space.
+            oov: What becomes of words out of vocabulary.
+            case: "lower", or "preserve" to copy the letter case of the original.
+        """
+        released: list[str | None] = list(words)
+        for position, output in zip(
+            np.flatnonzero(self.drawn).tolist(), outputs.tolist(), strict=True
+        ):
+            word = vocabulary[output]
+            if case == "preserve":
+                word = apply_case(word, case_pattern(words[position]))
+            released[position] = word
+        if oov == "drop":
+            for position in np.flatnonzero(~self.drawn & ~self.kept).tolist():
+                released[position] = None
+        return released
+
+    def visible(self, row: TextRow, oov: OutOfVocabulary, case: Case) -> list[str]:
+        """Return what a release of a text shows for certain.
+
+        Args:
+            row: The text whose words were planned.
+            oov: What becomes of words out of vocabulary.
+            case: "lower" or "preserve".
+
+        Returns:
+            The text in pieces, with a gap for each word drawn anew, and in each gap the word's
+            letter case if that is preserved.
+        """
+        visible = [row.carrier[0]]
+        for word, drawn, kept, after in zip(
+            row.words, self.drawn, self.kept, row.carrier[1:], strict=True
+        ):
+            if drawn:
+                visible += [case_pattern(word) if case == "preserve" else "", after]
+            else:
+                visible[-1] += (word if kept or oov == "keep" else "") + after
+        return visible
 
     def counts(self, outputs: NDArray[np.int64]) -> WordCounts:
         """Count the fates, given the outputs of the words drawn anew."""

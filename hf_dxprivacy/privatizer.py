@@ -6,21 +6,20 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy import _validate, columns
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.errors import InvalidTypeError
 from hf_dxprivacy.guarantees import PrivacyGuarantee, text_disclosures
-from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
-from hf_dxprivacy.plan import OutOfVocabulary, Plan, WordCounts
+from hf_dxprivacy.mechanisms import Mechanism, resolve_mechanism
+from hf_dxprivacy.plan import Case, OutOfVocabulary, Plan, WordCounts
 from hf_dxprivacy.randomness import RowStreams, keyed_generator, process_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.text import Cell, Row, RowReader, apply_case, case_pattern, stop_words
-
-Case = Literal["lower", "preserve"]
+from hf_dxprivacy.text import Cell, Row, RowReader, stop_words
 
 
 class DxPrivatizer:
@@ -57,7 +56,7 @@ class DxPrivatizer:
 
     def __init__(
         self,
-        space: "EmbeddingSpace | str",
+        space: "EmbeddingSpace | str | Path",
         mechanism: "str | Mechanism" = "calibrated",
         epsilon: float | None = None,
         *,
@@ -77,14 +76,14 @@ class DxPrivatizer:
         _validate.one_of(("cpu",), device=device)
         if seed is not None:
             _validate.at_least(0, "a seed is a whole number", seed=seed)
-        if isinstance(space, str):
+        if isinstance(space, (str, Path)):
             space = EmbeddingSpace.from_pretrained(space)
-        self.mechanism = _mechanism(space, mechanism, epsilon, options)
-        self.text_columns = _names("text_column", text_column)
+        self.mechanism = resolve_mechanism(mechanism, space, epsilon, options)
+        self.text_columns = columns.names("text_column", text_column)
         self.output_columns = (
             self.text_columns
             if output_column is None
-            else _names("output_column", output_column, len(self.text_columns))
+            else columns.names("output_column", output_column, len(self.text_columns))
         )
         self.stopwords = stop_words(stopwords)
         self.oov = oov
@@ -94,7 +93,7 @@ class DxPrivatizer:
         self.device = device
 
     @classmethod
-    def from_pretrained(cls, name_or_path: str, **arguments: Any) -> "DxPrivatizer":
+    def from_pretrained(cls, name_or_path: "str | Path", **arguments: Any) -> "DxPrivatizer":
         """Make a privatizer over a stored space.
 
         Args:
@@ -104,7 +103,8 @@ class DxPrivatizer:
         return cls(EmbeddingSpace.from_pretrained(name_or_path), **arguments)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {k: v for k, v in self.__dict__.items() if k not in ("guarantee", "_reader")}
+        derived = ("guarantee", "_reader")
+        state = {k: v for k, v in self.__dict__.items() if k not in derived}
         # A set iterates in another order in every process, and the fingerprint would follow.
         state["stopwords"] = tuple(sorted(self.stopwords))
         return state
@@ -141,12 +141,13 @@ class DxPrivatizer:
             log_ratio_bound=self._bound,
         )
 
-    def __call__(self, examples: Any, indices: Any = None) -> Any:
+    def __call__(self, examples: Any, indices: Any = None, rank: int | None = None) -> Any:
         """Privatize one example or a batch, as `Dataset.map` hands them over.
 
         Args:
             examples: A row or a batch: a dict (of lists), a pandas DataFrame or an Arrow table.
             indices: The row index or indices, with ``with_indices=True``; used with a seed.
+            rank: The worker's number, with ``with_rank=True`` beside it; not used.
 
         Returns:
             The output columns; for a DataFrame or an Arrow table, the table with them.
@@ -155,15 +156,19 @@ class DxPrivatizer:
             InvalidValueError: If a text column is missing.
             InvalidTypeError: If a cell is neither text, tokens nor missing.
         """
+        del rank
         columns.require(examples, self.text_columns)
-        if not columns.is_table(examples) and columns.is_single(
-            examples, self.text_columns, indices
-        ):
+        table = columns.is_table(examples)
+        if not table and columns.is_single(examples, self.text_columns, indices):
             row = {name: [examples[name]] for name in self.text_columns}
-            keys = None if indices is None else [indices]
-            return {name: cells[0] for name, cells in self._columns(row, keys).items()}
+            key = None if indices is None else [indices]
+            return {name: cells[0] for name, cells in self._columns(row, key).items()}
+        if not table and indices is None and (self.seed is not None or self.oov == "drop"):
+            columns.require_clear(examples, self.text_columns)
         batch = columns.read(examples, self.text_columns)
-        return columns.write(examples, self._columns(batch, _row_keys(indices, batch)))
+        keys = columns.row_keys(indices, len(batch[self.text_columns[0]]), table)
+        sources = dict(zip(self.output_columns, self.text_columns, strict=True))
+        return columns.write(examples, self._columns(batch, keys), sources)
 
     @overload
     def privatize(self, texts: str) -> str: ...
@@ -200,12 +205,13 @@ class DxPrivatizer:
             try:
                 rows.append(self._reader.read(cell))
             except InvalidTypeError as error:
-                raise InvalidTypeError(f"column {column!r}, row {position}: {error}") from None
+                where = f"{position} of the batch" if keys is None else str(keys[position])
+                raise InvalidTypeError(f"column {column!r}, row {where}: {error}") from None
         words = list(chain.from_iterable(row.words for row in rows if row is not None))
         plan = self._plan(words)
         streams = self._streams(rows, plan.drawn, column, keys)
         outputs = self.mechanism.sample(plan.ids[plan.drawn], streams)
-        released = iter(self._released(words, plan, outputs))
+        released = iter(plan.released(words, outputs, self.space.words, self.oov, self.case))
         filled = [
             None if row is None else row.filled(list(islice(released, len(row.words))))
             for row in rows
@@ -243,23 +249,6 @@ class DxPrivatizer:
             generators.append(keyed_generator(self.seed, column, key, *identity))
         return RowStreams(generators, np.bincount(row_of_word[drawn], minlength=len(rows)))
 
-    def _released(
-        self, words: Sequence[str], plan: Plan, outputs: NDArray[np.int64]
-    ) -> list[str | None]:
-        released: list[str | None] = list(words)
-        vocabulary = self.space.words
-        for position, output in zip(
-            np.flatnonzero(plan.drawn).tolist(), outputs.tolist(), strict=True
-        ):
-            word = vocabulary[output]
-            if self.case == "preserve":
-                word = apply_case(word, case_pattern(words[position]))
-            released[position] = word
-        if self.oov == "drop":
-            for position in np.flatnonzero(~plan.drawn & ~plan.kept).tolist():
-                released[position] = None
-        return released
-
     def _bound(self, text_a: str, text_b: str) -> float:
         """Bound the log-ratio of two texts; see `PrivacyGuarantee.bound`."""
         visible_a, ids_a = self._visible(text_a)
@@ -269,66 +258,6 @@ class DxPrivatizer:
         return self.mechanism.id_bound(ids_a, ids_b)
 
     def _visible(self, text: str) -> tuple[list[str], NDArray[np.int64]]:
-        """Return what a release shows for certain, and the ids of the words it draws anew.
-
-        What shows is the text with a gap for each word drawn anew, in each gap its letter case if
-        that is preserved.
-        """
         row = self._reader.read_text(text)
         plan = self._plan(row.words)
-        visible = [row.carrier[0]]
-        for word, drawn, kept, after in zip(
-            row.words, plan.drawn, plan.kept, row.carrier[1:], strict=True
-        ):
-            if drawn:
-                visible += [case_pattern(word) if self.case == "preserve" else "", after]
-            else:
-                visible[-1] += (word if kept or self.oov == "keep" else "") + after
-        return visible, plan.ids[plan.drawn]
-
-
-def _mechanism(
-    space: EmbeddingSpace,
-    mechanism: str | Mechanism,
-    epsilon: float | None,
-    options: dict[str, Any],
-) -> Mechanism:
-    if isinstance(mechanism, Mechanism):
-        if mechanism.space is not space or options or epsilon not in (None, mechanism.epsilon):
-            raise InvalidValueError(
-                "a ready-made mechanism brings its own space, epsilon and options; pass that same "
-                f"space and leave the others out (its epsilon is {mechanism.epsilon})"
-            )
-        return mechanism
-    if epsilon is None:
-        raise InvalidValueError(
-            "epsilon is missing: how much privacy to give is your decision, so there is no default;"
-            " pass epsilon=, per unit of the space's metric (1 is one step to the nearest "
-            "neighbour in the built-in spaces)"
-        )
-    return create_mechanism(mechanism, space, epsilon, **options)
-
-
-def _names(
-    argument: str, names: str | Sequence[str], expected: int | None = None
-) -> tuple[str, ...]:
-    result = (names,) if isinstance(names, str) else tuple(names)
-    if not result or not all(isinstance(name, str) for name in result):
-        raise InvalidTypeError(f"expected {argument} to be a column name or several, got {names!r}")
-    if len(set(result)) < len(result) or len(result) != (expected or len(result)):
-        raise InvalidValueError(
-            f"expected {argument} to name {expected or 'some'} different columns, got {result}"
-        )
-    return result
-
-
-def _row_keys(indices: Any, batch: columns.Columns) -> Sequence[int] | None:
-    size = len(next(iter(batch.values())))
-    if indices is None:
-        return None
-    if np.ndim(indices) != 1 or len(indices) != size:
-        raise InvalidTypeError(
-            f"expected {size} row indices beside a batch of {size} rows, got {indices!r}; use "
-            "with_indices=True, not with_rank=True"
-        )
-    return list(indices)
+        return plan.visible(row, self.oov, self.case), plan.ids[plan.drawn]

@@ -1,9 +1,10 @@
 """Mechanisms: how a word becomes another word, and what that promises."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from hf_dxprivacy import _validate
-from hf_dxprivacy.errors import InvalidTypeError
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms.additive import HyperbolicLaplace, Mahalanobis, MultivariateLaplace
 from hf_dxprivacy.mechanisms.base import Mechanism
 from hf_dxprivacy.mechanisms.exponential import CalibratedExponential, TruncatedExponential
@@ -18,6 +19,7 @@ __all__ = [
     "MultivariateLaplace",
     "TruncatedExponential",
     "create_mechanism",
+    "resolve_mechanism",
 ]
 
 # Closed on purpose: a name stands for a proof. The meaning of a published name never changes.
@@ -55,3 +57,36 @@ def create_mechanism(name: str, space: EmbeddingSpace, epsilon: float, **options
             f"mechanism {name!r} has no option {unknown[0]!r}; its options are: {known}"
         )
     return mechanism(space, epsilon, **options)
+
+
+def resolve_mechanism(
+    mechanism: str | Mechanism,
+    space: EmbeddingSpace,
+    epsilon: float | None,
+    options: Mapping[str, Any],
+) -> Mechanism:
+    """Make the mechanism of a name, or check a ready-made one.
+
+    Args:
+        mechanism: A key of `MECHANISMS`, or a mechanism of the same space.
+        space: Where the words lie.
+        epsilon: ε > 0; a ready-made mechanism has it.
+        options: The mechanism's own options, for a name.
+
+    Raises:
+        InvalidValueError: If ε is missing, or something contradicts a ready-made mechanism.
+    """
+    if isinstance(mechanism, Mechanism):
+        if mechanism.space is not space or options or epsilon not in (None, mechanism.epsilon):
+            raise InvalidValueError(
+                "a ready-made mechanism brings its own space, epsilon and options; pass that same "
+                f"space and leave the others out (its epsilon is {mechanism.epsilon})"
+            )
+        return mechanism
+    if epsilon is None:
+        raise InvalidValueError(
+            "epsilon is missing: how much privacy to give is your decision, so there is no default;"
+            " pass epsilon=, per unit of the space's metric (1 is one step to the nearest "
+            "neighbour in the built-in spaces)"
+        )
+    return create_mechanism(mechanism, space, epsilon, **options)
