@@ -1,5 +1,6 @@
 """From rows to rows: the object that goes into `Dataset.map`."""
 
+import json
 import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -103,7 +104,7 @@ class DxPrivatizer:
         return cls(EmbeddingSpace.from_pretrained(name_or_path), **arguments)
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = ("guarantee", "_reader")
+        derived = ("guarantee", "_reader", "_settings")
         state = {k: v for k, v in self.__dict__.items() if k not in derived}
         # A set iterates in another order in every process, and the fingerprint would follow.
         state["stopwords"] = tuple(sorted(self.stopwords))
@@ -223,6 +224,12 @@ class DxPrivatizer:
         return {out: self.privatize_counted(batch[name], name, keys)[0] for name, out in pairs}
 
     @cached_property
+    def _settings(self) -> str:
+        """All that decides what is drawn, for which word and by which law."""
+        kept = sorted(self.stopwords)
+        return json.dumps([self.space.digest, self.mechanism.parameters, self.oov, kept])
+
+    @cached_property
     def _reader(self) -> RowReader:
         return RowReader()
 
@@ -243,10 +250,11 @@ class DxPrivatizer:
         generators = []
         for position, row in enumerate(rows):
             key = None if keys is None else int(keys[position])
-            # The words are part of the identity: another text under the same index and seed (of
-            # another split, say) has independent noise.
+            # The words and the settings are part of the identity: another text under the same
+            # index and seed (of another split, say) has independent noise, and so has another
+            # release of the same text. Two releases with one noise would cancel it out.
             identity = () if row is None else row.words
-            generators.append(keyed_generator(self.seed, column, key, *identity))
+            generators.append(keyed_generator(self.seed, self._settings, column, key, *identity))
         return RowStreams(generators, np.bincount(row_of_word[drawn], minlength=len(rows)))
 
     def _bound(self, text_a: str, text_b: str) -> float:
