@@ -133,8 +133,9 @@ class DxPrivatizer:
         bare = self.mechanism.guarantee
         return replace(
             bare,
-            # A word that is released or dropped as such can be told from every other for certain.
-            ldp_epsilon=bare.ldp_epsilon if self.oov == "centroid" else math.inf,
+            # A word that is released or dropped as such, or a letter case that is, can be told
+            # from every other for certain.
+            ldp_epsilon=bare.ldp_epsilon if self._hides_every_word else math.inf,
             assumptions=(
                 *bare.assumptions,
                 *text_disclosures(self.oov, self.case, len(self.stopwords), self.seed is not None),
@@ -222,6 +223,10 @@ class DxPrivatizer:
     def _columns(self, batch: columns.Columns, keys: Sequence[int] | None) -> dict[str, list[Cell]]:
         pairs = zip(self.text_columns, self.output_columns, strict=True)
         return {out: self.privatize_counted(batch[name], name, keys)[0] for name, out in pairs}
+
+    @property
+    def _hides_every_word(self) -> bool:
+        return self.oov == "centroid" and self.case == "lower" and not self.stopwords
 
     @cached_property
     def _settings(self) -> str:
