@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cached_property
@@ -184,10 +184,18 @@ class DxPrivatizer:
 
         Returns:
             The released text or texts.
+
+        Raises:
+            InvalidTypeError: If it is neither, or one of them is neither text, tokens nor missing.
         """
         if isinstance(texts, str):
             return self.privatize_counted([texts])[0][0]
-        return self.privatize_counted(texts)[0]
+        if isinstance(texts, (bytes, Mapping)) or not isinstance(texts, Iterable):
+            raise InvalidTypeError(
+                f"expected a text or a sequence of texts, got a {type(texts).__name__}; "
+                "rows of a dataset go through the privatizer itself, as in dataset.map(privatizer)"
+            )
+        return self.privatize_counted(list(texts))[0]
 
     def privatize_counted(
         self, cells: Sequence[Any], column: str = "text", keys: Sequence[int] | None = None
