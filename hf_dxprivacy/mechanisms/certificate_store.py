@@ -17,6 +17,9 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 # Slopes are 2^(k/32): 2.2 % apart. A curve is stored as levels by grid index k.
 STEPS_PER_OCTAVE = 32
 
+# Whose levels they are, beside the curves.
+_DIGEST = "digest"
+
 
 def grid_rate(index: int) -> float:
     """Return the slope of a grid index."""
@@ -24,25 +27,30 @@ def grid_rate(index: int) -> float:
 
 
 def load(space: EmbeddingSpace, beta: float) -> dict[int, float]:
-    """Return the remembered levels by grid index."""
+    """Return the remembered levels by grid index.
+
+    Raises:
+        ArtifactError: If what is remembered is damaged, impossible, or of another space.
+    """
+    path = _path(space)
     remembered: dict[int, float] = {}
-    for source, curves in (("config.json", space.certificates), _read(_path(space))):
-        if curves and curves.get("digest") != space.digest:
+    for source, curves in (("config.json", space.certificates), (str(path), _read(path))):
+        if curves and curves.get(_DIGEST) != space.digest:
             raise ArtifactError(
                 f"the certified levels in {source} belong to another space (digest "
-                f"{curves.get('digest')}, expected {space.digest}); remove them from the file"
+                f"{curves.get(_DIGEST)}, expected {space.digest}); remove them from the file"
             )
-        for index, level in curves.get(_name(beta), {}).items():
-            remembered[int(index)] = _checked(source, int(index), level)
+        remembered |= _levels(source, curves.get(_name(beta), {}))
     return remembered
 
 
 def save(space: EmbeddingSpace, beta: float, levels: dict[int, float]) -> None:
     """Remember levels in the space (saved along with it) and in the user's cache."""
-    space.certificates["digest"] = space.digest
-    space.certificates[_name(beta)] = {str(k): levels[k] for k in sorted(levels)}
+    curve = {str(k): levels[k] for k in sorted(levels)}
+    space.certificates.update({_DIGEST: space.digest, _name(beta): curve})
     path = _path(space)
-    curves = _read(path)[1] | space.certificates
+    # Other slopes of the same β that the cache knows were loaded, and so are among the levels.
+    curves = {**space.certificates, **_read(path), _name(beta): curve}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as beside:
@@ -61,22 +69,33 @@ def _path(space: EmbeddingSpace) -> Path:
     return cache_dir() / "certificates" / f"{space.digest}.json"
 
 
-def _read(path: Path) -> tuple[str, dict[str, Any]]:
+def _read(path: Path) -> dict[str, Any]:
     try:
-        curves = json.loads(path.read_text())
-    except FileNotFoundError:
-        curves = {}
+        curves = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
     except ValueError as error:
         raise ArtifactError(f"{path} is not valid JSON ({error}); delete it") from error
-    return str(path), curves
+    if not isinstance(curves, dict):
+        raise ArtifactError(f"{path}: expected a JSON object, got {curves!r:.40}; delete it")
+    return curves
 
 
-def _checked(source: str, index: int, level: float) -> float:
-    # s ≤ ε*(s) ≤ 2s holds for every space, so anything else was not written by this package.
-    rate = grid_rate(index)
-    if not rate <= level <= 2.001 * rate:
+def _levels(source: str, curve: Any) -> dict[int, float]:
+    try:
+        levels = {int(index): float(level) for index, level in curve.items()}
+        rates = {index: grid_rate(index) for index in levels}
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise ArtifactError(
-            f"{source} states a certified level {level} for slope {rate:.6g}, which is impossible "
-            f"(it lies between the slope and twice the slope); the file was altered: delete it"
-        )
-    return level
+            f"{source}: expected certified levels by whole numbers ({error}); remove them"
+        ) from error
+    for index, level in levels.items():
+        rate = rates[index]
+        # s ≤ ε*(s) ≤ 2s holds for every space: anything else was not written by this package.
+        if not rate <= level <= 2.001 * rate:
+            raise ArtifactError(
+                f"{source} states a certified level {level} for slope {rate:.6g}, which is "
+                "impossible (it lies between the slope and twice the slope); the file was "
+                "altered: delete it"
+            )
+    return levels
