@@ -7,6 +7,7 @@ size (Linux): a page that several processes share counts once.
 """
 
 import multiprocessing
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -14,9 +15,9 @@ import time
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-import common
 import numpy as np
 
+import common
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
 
 STEPS = {
@@ -51,25 +52,30 @@ def proportional_memory() -> float:
     return int(next(line.split()[1] for line in lines if line.startswith("Pss:"))) / 1024
 
 
-def _work(
-    privatizer: DxPrivatizer, ready: Barrier, answers: "multiprocessing.Queue[float]"
-) -> None:
-    privatizer.privatize(" ".join(privatizer.space.words[:2000]))
+def _work(pickled: bytes, ready: Barrier, answers: "multiprocessing.Queue[float]") -> None:
+    privatizer: DxPrivatizer = pickle.loads(pickled)
+    privatizer.privatize(" ".join(privatizer.space.words[:200]))
     ready.wait()
     answers.put(proportional_memory())
     ready.wait()
 
 
 def memory(privatizer: DxPrivatizer, workers: int) -> float:
-    """Return the memory of several spawned workers together, in MiB, after they did some work."""
-    context = multiprocessing.get_context("spawn")
-    ready, answers = context.Barrier(workers), context.Queue()
+    """Return the memory of this process and several workers together, in MiB, after some work.
+
+    Workers are forked and get the privatizer pickled, as by ``Dataset.map(num_proc=...)``.
+    """
+    context = multiprocessing.get_context("fork")
+    ready, answers = context.Barrier(workers + 1), context.Queue()
+    pickled = pickle.dumps(privatizer)
     processes = [
-        context.Process(target=_work, args=(privatizer, ready, answers)) for _ in range(workers)
+        context.Process(target=_work, args=(pickled, ready, answers)) for _ in range(workers)
     ]
     for process in processes:
         process.start()
-    total = sum(answers.get() for _ in processes)
+    ready.wait()
+    total = proportional_memory() + sum(answers.get() for _ in processes)
+    ready.wait()
     for process in processes:
         process.join()
     return total
