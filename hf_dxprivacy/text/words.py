@@ -4,8 +4,8 @@ The rule is chosen so that nothing with content escapes: every character is part
 is white space, a control character, punctuation, or a currency, mathematical or modifier symbol.
 What remains between the words (the carrier) is released as it is. Numbers, e-mail addresses, URLs,
 user names, hashtags (without their sign), emoji and any script are words; a run of characters
-without a space between them, as in Chinese, is one word. Two words never touch, so that replacing
-each of them by any other word keeps their number.
+without a space between them, as in Chinese, is one word. Two words never touch, and replacing each
+of them by a word of letters keeps their number.
 """
 
 import re
@@ -22,13 +22,15 @@ _CHARACTER = r"[[^\s\p{Cc}\p{Z}\p{P}\p{Sc}\p{Sm}\p{Sk}]\x{1F3FB}-\x{1F3FF}]"
 # a word is bounded too; what comes after that many is a further word.
 _PARTS = "{1,1000}"
 _URL = rf"(?:https?://|www\.)(?>(?:\p{{P}}*+[^\s\p{{P}}]++){_PARTS})"
-_EMAIL = (
-    rf"(?>{_CHARACTER}(?:{_CHARACTER}|[_.%+\-]){{0,63}})"
-    rf"@{_CHARACTER}++(?>(?:[_.\-]++{_CHARACTER}++){_PARTS})"
-)
 # Apostrophes and underscores join; between digits so do the separators of numbers, dates, times.
-_JOINER = r"(?:['’]|_++|(?<=\p{N})[.,:/\-](?=\p{N}))"
-_WORD = rf"{_CHARACTER}++(?>(?:{_JOINER}{_CHARACTER}++){_PARTS})?+"
+_NUMBER_JOINER = r"(?<=\p{N})[.,:/\-](?=\p{N})"
+_WORD = rf"{_CHARACTER}++(?>(?:(?:['’]|_++|{_NUMBER_JOINER}){_CHARACTER}++){_PARTS})?+"
+# All that joins a word is part of an address too. Otherwise what is replaced word by word, as in
+# "it's@b.c", could be read as one address, and so as fewer words.
+_EMAIL = (
+    rf"(?>{_CHARACTER}(?:{_CHARACTER}|['’_.%+\-]|{_NUMBER_JOINER}){{0,63}})"
+    rf"@{_CHARACTER}++(?>(?:(?:[_.%+\-@]++|['’]|{_NUMBER_JOINER}){_CHARACTER}++){_PARTS})"
+)
 WORD_PATTERN = "|".join((_URL, _EMAIL, _WORD))
 
 _SURROGATES = re.compile("[\ud800-\udfff]")

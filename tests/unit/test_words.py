@@ -64,6 +64,8 @@ def is_carrier(character: str) -> bool:
         ("mailto:jo_doe@ex_ample.org", ["mailto", "jo_doe@ex_ample.org"]),
         ("jörg@müller.de", ["jörg@müller.de"]),
         ("a@b @ a@", ["a", "b", "a"]),
+        ("o'neil@x.org's, 1:2@x.y", ["o'neil@x.org's", "1:2@x.y"]),
+        ("a@b.c@d.e;jo@x.y/z", ["a@b.c@d.e", "jo@x.y", "z"]),
         # URLs lose what ends a sentence, and nothing else
         (
             "(see https://x.y/z?q=1&r=%20#s).",
