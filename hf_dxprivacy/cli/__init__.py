@@ -1,0 +1,1 @@
+"""The command line, one module for each verb: parsing and printing only."""

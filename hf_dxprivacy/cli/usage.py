@@ -1,0 +1,43 @@
+"""Arguments that are wrong in themselves."""
+
+import argparse
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
+
+
+class UsageError(Exception):
+    """The arguments do not go together, or one is out of range."""
+
+
+@contextmanager
+def usage() -> Iterator[None]:
+    """Report an invalid value as wrong usage, since it came from the arguments."""
+    try:
+        yield
+    except ArtifactError:
+        raise
+    except (InvalidValueError, InvalidTypeError) as error:
+        raise UsageError(str(error)) from error
+
+
+def positive(text: str) -> float:
+    """Read a finite number above zero."""
+    value = float(text)
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"expected a finite number above zero, got {text}")
+    return value
+
+
+def at_least(bound: int) -> Callable[[str], int]:
+    """Return a function that reads a whole number not below the bound."""
+
+    def whole(text: str) -> int:
+        value = int(text)
+        if value < bound:
+            raise argparse.ArgumentTypeError(f"expected a whole number >= {bound}, got {text}")
+        return value
+
+    return whole
