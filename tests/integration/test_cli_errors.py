@@ -1,0 +1,249 @@
+"""What is wrong is said, with file and line; nothing is written and nothing is overwritten."""
+
+import argparse
+import gzip
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hf_dxprivacy import files
+from hf_dxprivacy.cli import privatize
+from hf_dxprivacy.cli.main import main
+from hf_dxprivacy.mechanisms import MECHANISMS
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+
+@pytest.fixture
+def folder(
+    tmp_path: Path, euclidean_space: EmbeddingSpace, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """Work in a folder with a space."""
+    euclidean_space.save_pretrained(tmp_path / "space")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _run(*arguments: str) -> int:
+    return main(["privatize", *arguments])
+
+
+def _fails(
+    capsys: pytest.CaptureFixture[str], code: int, pattern: str, arguments: Sequence[str]
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in Path().iterdir()}
+    assert _run(*arguments) == code
+    printed = capsys.readouterr()
+    assert re.search(pattern, printed.err), printed.err
+    assert "Traceback" not in printed.err
+    assert not printed.out
+    assert {path: path.stat().st_mtime_ns for path in Path().iterdir()} == before
+
+
+INPUTS = [
+    (
+        "a.csv",
+        b"id,texts\n1,x\n",
+        "a.csv: there is no column 'text'; the columns are 'id', 'texts'",
+    ),
+    ("a.csv", b"text,text\n1,x\n", "several columns 'text'"),
+    ("a.csv", b"id,text\n1,x\n\n2,y,z\n", "a.csv, line 4: expected 2 fields .* found 3"),
+    ("a.csv", b'id,text\n1,"x\ny"\n2\n', "a.csv, line 4: expected 2 fields .* found 1"),
+    ("a.csv", b'id,text\n1,"x\n2,y\n', "a.csv, line 2: a quoted field .* does not end"),
+    ("a.csv", b'id,text\n1,"x"y"\n', "a.csv, line 2: a field goes on after its closing quote"),
+    ("a.csv", b"id,text\n1\r,x\n", "a.csv, line 2: a carriage return"),
+    ("a.csv", b"id,text\n1,x\n2,caf\xe9\n", "a.csv, line 3, byte 17 of the file: not UTF-8"),
+    ("a.csv", "id,text\n1,x\n".encode("utf-16"), "line 1, byte 0 of the file: not UTF-8"),
+    ("a.csv.gz", gzip.compress(b"id,text\n" + os.urandom(9999).hex().encode())[:500], "truncated"),
+    ("a.csv.gz", gzip.compress(b"id,text\n1,x\n")[:-9] + b"123456789", "truncated or damaged"),
+    ("a.jsonl", b'{"text": "x"}\n{"text": "y"\n', "a.jsonl, line 2, column 14: Expecting ','"),
+    ("a.jsonl", b'[\n{"text": "x"}\n]\n', "a.jsonl, line 1, column 1: not an object"),
+    ("a.jsonl", b'{"text": "x"} {"text": "y"}\n', "line 1, column 15: Extra data"),
+    ("a.jsonl", b'{"text": "x", "text": "y"}\n', "line 1: the key 'text' occurs twice"),
+    ("a.jsonl", b'{"text": "x"}\n{"text": 5}\n', "line 2: expected 'text' .* found a number"),
+    ("a.jsonl", b'{"text": ["a", ["b"]]}\n', "line 1: expected 'text' .* found an array"),
+    ("a.jsonl", b'{"txt": "x"}\n{"id": 1}\n', "no column 'text'; the columns are 'txt', 'id'"),
+    ("a.jsonl", b'{"text": ' + b"[" * 99999, "line 1, values are nested too deeply"),
+    ("a.txt", b"x\ny\xff\n", "a.txt, line 2, byte 3 of the file: not UTF-8"),
+    ("a.parquet", b"PAR1 and then nothing", "a.parquet: truncated, damaged or not a Parquet file"),
+    ("a.parquet", b"", "a.parquet: truncated, damaged or not a Parquet file"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "pattern"), INPUTS)
+def test_bad_input_is_named_and_leaves_no_output(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes, pattern: str
+) -> None:
+    (folder / name).write_bytes(content)
+    more = ["--output", f"out.{name.removesuffix('.gz')}", "--epsilon", "5", "--space", "space"]
+    _fails(capsys, 1, pattern, [name, *more, "--batch-size", "1"])
+
+
+def test_a_message_does_not_quote_the_text(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = "very secret"
+    for name, content in (
+        ("a.csv", f"id,text\n1,{secret},2\n"),
+        ("a.jsonl", f'{{"text": "{secret}", x}}\n'),
+        ("a.jsonl", f'{{"text": {{"x": "{secret}"}}}}\n'),
+    ):
+        (folder / name).write_text(content)
+        assert _run(name, "--output", f"b.{name}", "--epsilon", "5", "--space", "space") == 1
+        assert secret not in capsys.readouterr().err
+
+
+def test_parquet_damaged_inside_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = pa.table({"text": [os.urandom(500).hex() for _ in range(2000)]})
+    pq.write_table(rows, "a.parquet", compression="zstd", use_dictionary=False)
+    data = bytearray((folder / "a.parquet").read_bytes())
+    data[200_000:200_400] = os.urandom(400)
+    (folder / "a.parquet").write_bytes(data)
+    arguments = ["a.parquet", "--output", "b.parquet", "--epsilon", "5", "--space", "space"]
+    _fails(capsys, 1, "a.parquet: damaged at or after row", arguments)
+
+
+def test_parquet_columns_must_hold_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(pa.table({"text": [1, 2], "x": ["a", "b"]}), "a.parquet")
+    arguments = ["a.parquet", "--output", "b.parquet", "--epsilon", "5", "--space", "space"]
+    _fails(capsys, 1, "expected column 'text' to hold texts .* int64", arguments)
+    _fails(
+        capsys, 1, "no column 'y'; the columns are 'text', 'x'", [*arguments, "--text-column", "y"]
+    )
+
+
+USAGE = [
+    (["in.csv", "--output", "out.csv"], "--epsilon is missing: .* your decision"),
+    (["in.csv", "--epsilon", "5"], "required: --output"),
+    (["in.csv", "--output", "out.csv", "--epsilon", "0"], "above zero, got 0"),
+    (["in.csv", "--output", "out.csv", "--epsilon", "nan"], "above zero, got nan"),
+    (["in.csv", "--output", "out.csv", "--epsilon", "5", "--seed", "-1"], ">= 0, got -1"),
+    (["in.csv", "--output", "out.csv", "--epsilon", "5", "--num-proc", "0"], ">= 1, got 0"),
+    (["in.csv", "--output", "out.csv", "--epsilon", "5", "--lam", "1"], "has no option 'lam'"),
+    (["in.csv", "--output", "out.csv", "--epsilon", "5", "--beta", "2"], "beta < 1"),
+    (
+        ["in.csv", "--output", "o.csv", "--epsilon", "5", "--mechanism", "hyperbolic"],
+        "needs a space with the metric 'poincare'",
+    ),
+    (["in.csv", "--output", "in.csv", "--epsilon", "5", "--overwrite"], "is the input"),
+    (["in.csv", "--output", "link.csv", "--epsilon", "5", "--overwrite"], "is the input"),
+    (["in.csv", "--output", "out.txt", "--epsilon", "5"], "csv can be written as .* not as txt"),
+    (["in.jsonl", "--output", "out.csv", "--epsilon", "5"], "jsonl can be written as jsonl, not"),
+    (["in", "--output", "out.csv", "--epsilon", "5"], "does not tell the format"),
+    (["in.csv", "--output", "out.csv", "--epsilon", "5", "--split", "test"], "are for the Hub"),
+    (["in.csv", "--output", "out.parquet.gz", "--epsilon", "5"], "compressed by itself"),
+    (["in.csv", "--output", "-", "--epsilon", "5", "--report"], "--report needs a path"),
+    (
+        ["in.csv", "--output", "o.csv", "--epsilon", "5", "--report", "o.csv"],
+        "are the same file",
+    ),
+    (["in.csv", "--output", "o.csv", "--epsilon", "5", "--report", "in.csv"], "is the input"),
+    (
+        "in.csv --output o.csv --epsilon 5 --output-column a --output-column b".split(),
+        "expected output_column to name 1 different",
+    ),
+    ([], "required: INPUT, --output"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "pattern"), USAGE)
+def test_wrong_usage_exits_with_2(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], pattern: str
+) -> None:
+    (folder / "in.csv").write_text("text\nwaab\n")
+    (folder / "in").write_text("text\nwaab\n")
+    (folder / "in.jsonl").write_text('{"text": "waab"}\n')
+    (folder / "link.csv").symlink_to("in.csv")
+    _fails(capsys, 2, pattern, [*arguments, *(["--space", "space"] if arguments else [])])
+
+
+PLACES = [
+    (["missing.csv", "--output", "out.csv"], "there is no file missing.csv"),
+    (["no/such/place", "--output", "out.csv"], "there is no file no/such/place"),
+    (["space", "--output", "out.csv"], "space is a folder"),
+    (["in.csv", "--output", "space"], "space is a folder"),
+    (["in.csv", "--output", "no/out.csv"], "there is no folder no"),
+    (["in.csv", "--output", "old.csv"], "old.csv exists already; .*--overwrite"),
+    (["in.csv", "--output", "out.csv", "--report", "old.csv"], "old.csv exists already"),
+    (["in.csv", "--output", "/dev/null", "--overwrite"], "/dev/null is not a regular file"),
+    (["in.csv", "--output", "out.csv", "--space", "nowhere"], "'nowhere', which is neither"),
+    (["in.csv", "--output", "out.csv", "--stopwords", "nowhere"], "nowhere: No such file"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "pattern"), PLACES)
+def test_wrong_places_exit_with_1(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], pattern: str
+) -> None:
+    (folder / "in.csv").write_text("text\nwaab\n")
+    (folder / "old.csv").write_text("precious")
+    _fails(capsys, 1, pattern, ["--space", "space", "--epsilon", "5", *arguments])
+
+
+def test_what_would_lose_types_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(pa.table({"text": ["a"], "when": pa.array([0], pa.timestamp("s"))}), "a.parquet")
+    for target in ("csv", "jsonl"):
+        arguments = ["a.parquet", "--output", f"b.{target}", "--epsilon", "5", "--space", "space"]
+        _fails(capsys, 1, "cannot hold column 'when' of type timestamp", arguments)
+
+
+def test_text_that_needs_quotes_is_refused_without_them(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "a.txt").write_text("waab, waac")
+    arguments = ["a.txt", "--output", "b.csv", "--no-quotes", "--epsilon", "5", "--space", "space"]
+    _fails(capsys, 1, "contains the delimiter ','", arguments)
+
+
+def test_overwriting_keeps_the_mode_and_follows_links(folder: Path) -> None:
+    (folder / "in.txt").write_text("waab\n")
+    (folder / "old.txt").write_text("old")
+    (folder / "old.txt").chmod(0o640)
+    (folder / "link.txt").symlink_to("old.txt")
+    arguments = ["--overwrite", "--epsilon", "5", "--space", "space"]
+    assert _run("in.txt", "--output", "link.txt", *arguments) == 0
+    assert (folder / "link.txt").is_symlink()
+    assert (folder / "old.txt").read_text() != "old"
+    assert (folder / "old.txt").stat().st_mode & 0o777 == 0o640
+
+
+def test_what_deserves_a_warning_gets_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "in.csv").write_text("text\nwaab\n")
+    arguments = ["in.csv", "--output", "out.csv", "--epsilon", "5", "--space", "space"]
+    more = ["--seed", "271828", "--output-column", "new", "--oov", "keep", "--report"]
+    assert _run(*arguments, *more) == 0
+    printed = capsys.readouterr().err
+    assert "--seed, which must stay secret" in printed
+    assert "column 'text' of the output still holds the original text" in printed
+    assert "HOLE: words out of vocabulary are released unchanged" in printed
+    assert "271828" not in printed
+    report = (folder / "out.csv.report.json").read_text()
+    assert "271828" not in report
+    assert str(folder) not in report
+    described = json.loads(report)
+    assert described["options"]["seeded"] is True
+    assert described["space"]["name"] == "space"
+    assert described["guarantee"]["ldp_epsilon"] is None
+    assert described["mechanism"] == {"mechanism": "calibrated", "epsilon": 5.0, "beta": 0.001}
+    assert "for the owner of the text only" in described["words"]["note"]
+
+
+def test_debug_shows_where_an_error_arose(folder: Path) -> None:
+    (folder / "in.txt").write_bytes(b"\xff")
+    with pytest.raises(ValueError, match="not UTF-8"):
+        _run("in.txt", "--output", "o.txt", "--epsilon", "5", "--space", "space", "--debug")
+
+
+def test_the_choices_in_the_help_are_those_of_the_library() -> None:
+    assert set(privatize.MECHANISMS) == set(MECHANISMS)
+    assert set(privatize.OPTIONS) == {o for m in MECHANISMS.values() for o in m.options}
+    assert privatize.FORMATS == files.FORMATS
+    parser = argparse.ArgumentParser()
+    privatize.add_arguments(parser)
+    undocumented = [action.dest for action in parser._actions if not action.help]
+    assert not undocumented
