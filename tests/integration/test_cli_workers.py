@@ -47,7 +47,7 @@ def test_seeded_result_does_not_depend_on_the_batch_size(
     privatizer = DxPrivatizer(euclidean_space, mechanism, 2.0, seed=3)
     whole = _release(same_rows, privatizer)
     assert len(set(whole)) > ROWS * 0.9
-    for batch_size in (1, 7, ROWS):
+    for batch_size in (7, 64):
         assert _release(same_rows, privatizer, batch_size) == whole
 
 

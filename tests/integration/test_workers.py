@@ -1,0 +1,273 @@
+"""Worker processes: fresh noise in each, no hang after a search in the parent, one thread.
+
+Each script runs in a session of its own, under a time-out, so that one that hangs ends with all its
+children.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from datasets import Dataset
+
+from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+TIMEOUT = 100
+
+# Two releases of these words agree in about a tenth of them.
+WORDS = 200
+
+PRELUDE = """
+import json
+import multiprocess
+import multiprocessing
+import os
+import pickle
+import sys
+
+import numpy as np
+from datasets import Dataset
+
+from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+
+def make(mechanism="laplace", epsilon=2.0, **options):
+    return DxPrivatizer(SPACE, mechanism, epsilon, **options)
+
+
+class Watched:
+    \"\"\"A privatizer that adds the worker and its threads to every row.\"\"\"
+
+    def __init__(self, privatizer):
+        self.privatizer = privatizer
+
+    def __call__(self, batch):
+        import faiss
+        import threadpoolctl
+
+        out = self.privatizer(batch)
+        pools = {pool["filepath"]: pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
+        pools["faiss"] = faiss.omp_get_max_threads()
+        size = len(batch["text"])
+        return {**out, "pid": [os.getpid()] * size, "threads": [max(pools.values())] * size}
+
+
+def search_with_threads():
+    import faiss
+
+    faiss.omp_set_num_threads(4)
+    vectors = np.random.default_rng(0).normal(size=(5000, 64)).astype(np.float32)
+    faiss.knn(vectors, vectors, 4)
+
+
+SPACE = EmbeddingSpace.from_pretrained(os.environ["TEST_SPACE"])
+TEXT = " ".join(SPACE.words[:200])
+ROWS = Dataset.from_dict({"text": [TEXT] * 8})
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(euclidean_space: EmbeddingSpace, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("space")
+    euclidean_space.save_pretrained(folder)
+    return folder
+
+
+def run(folder: Path, tmp_path: Path, body: str) -> Any:
+    """Run a script and return what it has printed as JSON."""
+    script = tmp_path / "script.py"
+    main = textwrap.indent(textwrap.dedent(body), "    ")
+    script.write_text(f"{PRELUDE}\n\nif __name__ == '__main__':\n{main}")
+    environment = {
+        **os.environ,
+        "TEST_SPACE": str(folder),
+        "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+        "OMP_NUM_THREADS": "4",
+        "OPENBLAS_NUM_THREADS": "4",
+    }
+    with subprocess.Popen(
+        [sys.executable, script],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"not finished after {TIMEOUT} s")
+        finally:
+            # Whatever is left of the session; its leader has been waited for or is ended here.
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, errors
+    return json.loads(output.splitlines()[-1])
+
+
+def overlap(a: str, b: str) -> float:
+    return float(np.mean([x == y for x, y in zip(a.split(), b.split(), strict=True)]))
+
+
+def assert_independent(texts: list[str]) -> None:
+    """Check that no two releases of one text share their noise, wholly or in part."""
+    assert len(texts) >= 4
+    assert len(texts[0].split()) == WORDS
+    assert max(overlap(a, b) for i, a in enumerate(texts) for b in texts[:i]) < 0.5
+
+
+# Noise
+
+
+class Naive:
+    """What a random function must not be like: it holds its generator."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng()
+
+    def __call__(self, batch: dict[str, list[str]]) -> dict[str, list[str]]:
+        count = len(batch["text"])
+        return {
+            "text": [" ".join(map(str, self.rng.integers(500, size=WORDS))) for _ in range(count)]
+        }
+
+
+def test_a_held_generator_is_replayed_by_every_worker() -> None:
+    """This is what `datasets` does with it, and so what the next tests are able to see."""
+    rows = Dataset.from_dict({"text": ["x"] * 8})
+    texts = rows.map(Naive(), batched=True, num_proc=4)["text"][:]
+    assert texts[0::2] == [texts[0]] * 4
+    with pytest.raises(AssertionError):
+        assert_independent(texts)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "tem", "calibrated"])
+def test_forked_workers_draw_their_own_noise(
+    euclidean_space: EmbeddingSpace, mechanism: str
+) -> None:
+    privatizer = DxPrivatizer(euclidean_space, mechanism, 2.0)
+    rows = Dataset.from_dict({"text": [" ".join(euclidean_space.words[:WORDS])] * 8})
+    before = privatizer.privatize(rows["text"][0])  # the parent has a generator by now
+    texts = rows.map(privatizer, batched=True, num_proc=4)["text"][:]
+    assert_independent([before, *texts, privatizer.privatize(rows["text"][0])])
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_spawned_workers_draw_their_own_noise(folder: Path, tmp_path: Path, method: str) -> None:
+    body = f"""
+        multiprocess.set_start_method("{method}")
+        privatizer = make()
+        texts = [privatizer.privatize(TEXT)]
+        mapped = ROWS.map(Watched(privatizer), batched=True, num_proc=4)
+        print(json.dumps([texts + mapped["text"][:], mapped["pid"][:], mapped["threads"][:]]))
+    """
+    texts, pids, threads = run(folder, tmp_path, body)
+    assert_independent(texts)
+    assert len(set(pids)) > 1
+    assert set(threads) == {1}
+
+
+def test_a_pool_of_the_standard_library_draws_its_own_noise(folder: Path, tmp_path: Path) -> None:
+    """Spawned processes unpickle one and the same bytes."""
+    body = """
+        with multiprocessing.get_context("spawn").Pool(4) as pool:
+            print(json.dumps(pool.map(make().privatize, [TEXT] * 8, chunksize=2)))
+    """
+    assert_independent(run(folder, tmp_path, body))
+
+
+def test_a_plain_fork_draws_its_own_noise(folder: Path, tmp_path: Path) -> None:
+    body = """
+        privatizer, pipes = make(), []
+        texts = [privatizer.privatize(TEXT)]
+        for _ in range(3):
+            reader, writer = os.pipe()
+            if os.fork() == 0:
+                os.write(writer, privatizer.privatize(TEXT).encode())
+                os._exit(0)
+            os.close(writer)
+            with os.fdopen(reader) as stream:
+                texts.append(stream.read())
+            os.wait()
+        print(json.dumps([*texts, privatizer.privatize(TEXT)]))
+    """
+    assert_independent(run(folder, tmp_path, body))
+
+
+def test_a_seed_gives_spawned_workers_the_release_of_one_process(
+    folder: Path, tmp_path: Path
+) -> None:
+    body = """
+        multiprocess.set_start_method("spawn")
+        privatizer = make("calibrated", seed=3)
+        releases = [
+            ROWS.map(privatizer, batched=True, with_indices=True, num_proc=num_proc)["text"][:]
+            for num_proc in (None, 2)
+        ]
+        print(json.dumps(releases))
+    """
+    alone, spawned = run(folder, tmp_path, body)
+    assert_independent(alone)
+    assert spawned == alone
+
+
+# Threads
+
+PARENTS = {
+    "nothing": "",
+    "raw faiss": "search_with_threads()",
+    "laplace": "make().privatize([TEXT] * 50)",
+    "mahalanobis": "make('mahalanobis').privatize([TEXT] * 50)",
+    "BLAS": "np.ones((1000, 1000)) @ np.ones((1000, 1000))",
+    "everything": "search_with_threads(); make('calibrated').privatize([TEXT] * 50)",
+}
+
+
+@pytest.mark.parametrize("parent", PARENTS)
+def test_no_search_in_the_parent_blocks_a_forked_worker(
+    folder: Path, tmp_path: Path, parent: str
+) -> None:
+    """After one with threads, a search with threads never returns in a child: faiss issue 5206."""
+    body = f"""
+        import threadpoolctl
+
+        privatizer = make()
+        {PARENTS[parent]}
+        before = [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
+        mapped = ROWS.map(Watched(privatizer), batched=True, num_proc=2)
+        after = [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
+        print(json.dumps([mapped["text"][:], mapped["threads"][:], before, after]))
+    """
+    texts, threads, before, after = run(folder, tmp_path, body)
+    assert_independent(texts)
+    assert set(threads) == {1}, "several workers with several threads each"
+    assert before == after, "the parent keeps its threads"
+    assert max(before) > 1
+
+
+@pytest.mark.parametrize("mechanism", ["mahalanobis", "tem", "hyperbolic"])
+def test_other_mechanisms_are_not_blocked_either(
+    folder: Path, poincare_space: EmbeddingSpace, tmp_path: Path, mechanism: str
+) -> None:
+    if mechanism == "hyperbolic":
+        folder = tmp_path / "poincare"
+        poincare_space.save_pretrained(folder)
+    body = f"""
+        search_with_threads()
+        privatizer = make("{mechanism}", 8.0)
+        privatizer.privatize([TEXT] * 50)
+        mapped = ROWS.map(Watched(privatizer), batched=True, num_proc=2)
+        print(json.dumps([mapped["text"][:], mapped["threads"][:]]))
+    """
+    texts, threads = run(folder, tmp_path, body)
+    assert len(set(texts)) == 8
+    assert set(threads) == {1}
