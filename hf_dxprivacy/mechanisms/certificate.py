@@ -4,7 +4,8 @@ With weights exp(−s·d_γ(w, y)) and Z_s(w) their sum over y, for every output
 |ln Pr[M(w)=y] − ln Pr[M(w')=y]| ≤ s·d_γ(w, w') + |ln Z_s(w) − ln Z_s(w')|, with equality at y = w
 or y = w'. The exact level is therefore
 ε*(s) = s + max over pairs of |ln Z_s(w) − ln Z_s(w')|/d_γ(w, w').
-The centroid, which stands for words out of vocabulary, takes part as an input.
+The centroid, which stands for words out of vocabulary, takes part as an input. It is no output, so
+that for its pairs the bound need not be attained; they are compared output by output instead.
 
 Slopes lie on a fixed geometric grid and the largest feasible one is taken: no interpolation, and no
 monotonicity is assumed. ε*(s) ≤ 2s always holds, because d_γ is a metric.
@@ -28,6 +29,8 @@ from hf_dxprivacy.mechanisms.certificate_store import STEPS_PER_OCTAVE, grid_rat
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 TILE = 384
+# Distances of words to all others that are held at once, away from the tiles.
+BLOCK_ENTRIES = 1 << 21
 
 # Upper bounds of what rounding can do: to a difference of two ln Z, and to a level as a whole
 # (distances are good to about 1e-9). A reported level is never below the true one.
@@ -128,15 +131,13 @@ def privacy_levels(
     with tqdm(total=2 * len(tiles), desc="Calibrating", disable=not progress or None) as bar:
         log_sums, centroid_log_sums, to_centroid = _log_sums(space, slopes, floor, tiles, bar)
         ratios = _largest_ratios(space, log_sums, tiles, bar)
-    apart = to_centroid > 0
-    differences = np.abs(log_sums - centroid_log_sums[:, None])[:, apart] + DIFFERENCE_ERROR
-    from_centroid = (differences / to_centroid[apart]).max(axis=1, initial=0.0)
-    lowest = np.minimum(log_sums.min(axis=1), centroid_log_sums)
-    highest = np.maximum(log_sums.max(axis=1), centroid_log_sums)
-    # Pairs farther apart than γ are at d_γ = γ = −ln(floor)/s.
-    beyond = (highest - lowest + DIFFERENCE_ERROR) * slopes / -math.log(floor)
-    largest = np.maximum(np.maximum(ratios, from_centroid), beyond)
-    levels = (slopes + largest) * (1.0 + LEVEL_MARGIN)
+    gammas = -math.log(floor) / slopes
+    # Pairs farther apart than γ are at d_γ = γ.
+    beyond = (log_sums.max(axis=1) - log_sums.min(axis=1) + DIFFERENCE_ERROR) / gammas
+    ratios = np.maximum(ratios, beyond)
+    differences = log_sums - centroid_log_sums[:, None]
+    _raise_by_centroid(ratios, space, slopes, gammas, differences, to_centroid)
+    levels = (slopes + ratios) * (1.0 + LEVEL_MARGIN)
     # Where words nearly coincide, or γ is nearly 0, rounding says nothing and the theorem more.
     return dict(zip(rates, np.minimum(levels, 2.0 * slopes).tolist(), strict=True))
 
@@ -219,6 +220,42 @@ def _raise_ratios(
         np.abs(scratch, out=scratch)
         scratch *= inverse
         best[index] = max(best[index], float(scratch.max()) + error)
+
+
+def _raise_by_centroid(
+    best: NDArray[np.float64],
+    space: EmbeddingSpace,
+    slopes: NDArray[np.float64],
+    gammas: NDArray[np.float64],
+    differences: NDArray[np.float64],
+    to_centroid: NDArray[np.float64],
+) -> None:
+    """Raise best[r] to what the level of a word and the centroid has above s.
+
+    With `differences` = ln Z(word) − ln Z(centroid), the bound is attained at the word where that
+    is negative. Where it is positive it would be at the centroid, which is no output: the largest
+    log-ratio over the real outputs is then less, and is looked up if it matters.
+    """
+    apart = np.flatnonzero(to_centroid > 0)
+    differences, reach = differences[:, apart], np.minimum(to_centroid[apart], gammas[:, None])
+    bounds = (np.abs(differences) + DIFFERENCE_ERROR) / reach
+    at_word = np.where(differences <= 0, bounds, 0.0)
+    np.maximum(best, at_word.max(axis=1, initial=0.0), out=best)
+    order = np.argsort(-(bounds - best[:, None]).max(axis=0, initial=0.0))
+    step = max(1, BLOCK_ENTRIES // len(space))
+    for block in (order[start : start + step] for start in range(0, len(order), step)):
+        if not (bounds[:, block] > best[:, None]).any():
+            continue
+        distances = space.distances(apart[block])
+        # What an output gains, truncated or not, is at most this.
+        most = (distances - to_centroid).max(axis=1)
+        for r, (slope, gamma) in enumerate(zip(slopes, gammas, strict=True)):
+            fixed = differences[r, block] + DIFFERENCE_ERROR
+            ceiling = np.minimum(most, max(0.0, gamma - to_centroid.min()))
+            hot = np.flatnonzero((fixed + slope * ceiling) / reach[r, block] - slope > best[r])
+            gains = np.minimum(distances[hot], gamma) - np.minimum(to_centroid, gamma)
+            raised = fixed[hot] + slope * gains.max(axis=1)
+            best[r] = max(best[r], (raised / reach[r, block[hot]] - slope).max(initial=0.0))
 
 
 def _distances(space: EmbeddingSpace, rows: slice, columns: slice) -> NDArray[np.float64]:
