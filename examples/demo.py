@@ -11,7 +11,6 @@ import shutil
 import sys
 import time
 import unicodedata
-from collections.abc import Sequence
 from pathlib import Path
 
 import datasets
@@ -21,6 +20,7 @@ from hf_dxprivacy import DxPrivatizer
 from hf_dxprivacy.text import RowReader
 
 SENTENCES = Path(__file__).with_name("demo_sentences.txt")
+SPACE = "wordnet-gloss"
 # The lines that are shown, a few of each kind.
 SHOWN = (3, 10, 14, 33, 47, 58, 83, 89, 127, 151, 161, 178)
 LABEL = 8
@@ -37,15 +37,13 @@ def main() -> None:
 
     privatizers, released, seconds = [], [], []
     for epsilon in options.epsilon:
-        privatizer = DxPrivatizer.from_pretrained(
-            options.space, mechanism=options.mechanism, epsilon=epsilon
-        )
+        privatizer = DxPrivatizer.from_pretrained(SPACE, mechanism="calibrated", epsilon=epsilon)
         start = time.perf_counter()
         released.append(sentences.map(privatizer, batched=True)["text"][:])
         seconds.append(time.perf_counter() - start)
         privatizers.append(privatizer)
 
-    print(f"{len(texts)} sentences, space {options.space!r}, mechanism {options.mechanism!r}\n")
+    print(f"{len(texts)} sentences, space {SPACE!r}, mechanism 'calibrated'\n")
     for row in (line - 1 for line in SHOWN):
         show(kinds[row], texts[row], texts[row], width)
         for epsilon, outputs in zip(options.epsilon, released, strict=True):
@@ -66,9 +64,7 @@ def main() -> None:
 def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--space", default="wordnet-gloss")
-    parser.add_argument("--mechanism", default="calibrated")
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[6.0, 12.0])
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[6.0, 8.0])
     return parser.parse_args()
 
 
@@ -82,29 +78,21 @@ def changes(before: str, after: str) -> list[bool]:
 def show(label: str, before: str, after: str, width: int) -> None:
     """Print a text in lines of a width, its changed words marked on a terminal."""
     marked = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    row, changed = RowReader().read_text(after), changes(before, after)
-    # A word that starts after a space opens a chunk; lines break between chunks.
-    chunks = [[row.carrier[0]]]
-    sizes = [columns(row.carrier[0])]
-    for word, other, gap in zip(row.words, changed, row.carrier[1:], strict=True):
-        if chunks[-1][-1].endswith(" "):
-            chunks.append([])
-            sizes.append(0)
-        chunks[-1] += [f"\033[1;33m{word}\033[0m" if marked and other else word, gap]
-        sizes[-1] += columns(word) + columns(gap)
-    print_wrapped(label, ["".join(chunk) for chunk in chunks], sizes, width)
-
-
-def print_wrapped(label: str, chunks: Sequence[str], sizes: Sequence[int], width: int) -> None:
-    """Print chunks of known widths behind a label, as many on a line as fit."""
-    line, used = f"{label:<{LABEL}} ", LABEL + 1
-    for chunk, size in zip(chunks, sizes, strict=True):
-        if used + size > width + 1 and used > LABEL + 1:
-            print(line.rstrip())
-            line, used = " " * (LABEL + 1), LABEL + 1
-        line += chunk
-        used += size
-    print(line.rstrip())
+    row = RowReader().read_text(after)
+    shown = [
+        f"\033[1;33m{word}\033[0m" if marked and changed else word
+        for word, changed in zip(row.words, changes(before, after), strict=True)
+    ]
+    indent = " " * (LABEL + 1)
+    line, used = f"{label:<{LABEL}}", LABEL
+    # Words hold no spaces, so the plain and the marked text fall into the same parts.
+    for plain, part in zip(after.split(" "), row.filled(shown).split(" "), strict=True):
+        if used > LABEL and used + 1 + columns(plain) > width:
+            print(line)
+            line, used = indent + part, len(indent) + columns(plain)
+        else:
+            line, used = f"{line} {part}", used + 1 + columns(plain)
+    print(line)
 
 
 def columns(text: str) -> int:

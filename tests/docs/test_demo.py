@@ -1,0 +1,74 @@
+"""`make demo`: it runs as a user runs it, in under a minute, and shows what it should."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DEMO = ROOT / "examples" / "demo.py"
+COMMAND = [sys.executable, "-X", "utf8", str(DEMO)]
+
+
+def run(*arguments: str, width: int = 100) -> str:
+    """Run the demo as a program; a pipe is no terminal."""
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        env={**os.environ, "COLUMNS": str(width)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_demo_shows_texts_shares_and_guarantees_within_a_minute() -> None:
+    start = time.monotonic()
+    output = run()
+    assert time.monotonic() - start < 60
+    assert "\033" not in output
+    shares = [int(share) for share in re.findall(r"^ε = [\d.]+: (\d+)% of", output, re.MULTILINE)]
+    assert len(shares) == 2
+    assert 100 > shares[0] > shares[1] > 0
+    assert output.count("ε·d-private per word") == 2
+    assert output.count("Send a message to Priya: I am stuck in traffic.") == 1
+    # Words that the space lacks never come out, at whatever ε.
+    for word in ("20391", "Priya", "Ferreira", "example.org", "finallyfree"):
+        assert output.count(word) <= 1
+
+
+def test_lines_fit_the_terminal() -> None:
+    before_guarantees = run("--epsilon", "8", width=60).partition("\nε = 8: ")[0]
+    sentences = before_guarantees.partition("\n\n")[2]
+    assert len(sentences.splitlines()) > 40
+    assert max(map(len, sentences.splitlines())) <= 60
+
+
+def test_changed_words_are_marked_on_a_terminal() -> None:
+    terminal, program_side = os.openpty()
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    process = subprocess.Popen([*COMMAND, "--epsilon", "8"], stdout=program_side, env=environment)
+    os.close(program_side)
+    output = b""
+    # A terminal whose other side has been closed reads as an error.
+    with suppress(OSError):
+        while part := os.read(terminal, 4096):
+            output += part
+    os.close(terminal)
+    assert process.wait(timeout=100) == 0
+    originals = [line for line in output.splitlines() if line.startswith(b"support")]
+    released = [line for line in output.splitlines() if line.startswith("ε = 8  ".encode())]
+    assert originals
+    assert not any(b"\033" in line for line in originals)
+    assert sum(b"\033[1;33m" in line for line in released) > len(released) / 2
+
+
+def test_sentences_are_two_hundred_different_ones() -> None:
+    lines = DEMO.with_name("demo_sentences.txt").read_text("utf-8").splitlines()
+    assert len(lines) == len(set(lines)) == 200
+    assert all(line.count("\t") == 1 for line in lines)

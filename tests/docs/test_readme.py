@@ -1,0 +1,89 @@
+"""What the pages say: code blocks run, links lead somewhere, named tests exist."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+TEST_FILE = re.compile(r"tests/[\w/]+\.py")
+
+NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [code for kind, code in FENCE.findall(page.read_text("utf-8")) if kind == language]
+
+
+PYTHON = [
+    pytest.param(code, id=f"{name}-{number}")
+    for name, page in zip(NAMES, PAGES, strict=True)
+    for number, code in enumerate(blocks(page, "python"), 1)
+]
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    prose = FENCE.sub("", page.read_text("utf-8"))
+    headings = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_is_looked_at() -> None:
+    assert {"README.md", "docs/guarantee.md", "docs/limitations.md", "docs/notation.md"} <= {*NAMES}
+    assert len(PYTHON) >= 2
+
+
+@pytest.mark.parametrize("code", PYTHON)
+def test_python_block_runs(code: str, tmp_path: Path) -> None:
+    script = tmp_path / "block.py"
+    script.write_text(code, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "ε·d-private per word" in done.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_relative_links_resolve(name: str) -> None:
+    page = ROOT / name
+    for link in LINK.findall(FENCE.sub("", page.read_text("utf-8"))):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{name} links to {link}, which is not there"
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(target), f"{name} links to {link}: no such heading"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_named_test_files_exist(name: str) -> None:
+    named = {*TEST_FILE.findall((ROOT / name).read_text("utf-8"))}
+    missing = sorted(path for path in named if not (ROOT / path).is_file())
+    assert not missing, f"{name} names tests that do not exist: {missing}"
+
+
+def test_examples_are_the_output_of_their_script() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", ROOT / "scripts" / "readme_examples.py", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
