@@ -77,6 +77,27 @@ def test_named_test_files_exist(name: str) -> None:
     assert not missing, f"{name} names tests that do not exist: {missing}"
 
 
+def test_command_line_of_the_readme_runs(tmp_path: Path) -> None:
+    lines = "".join(blocks(ROOT / "README.md", "sh")).splitlines()
+    (command,) = [line for line in lines if line.startswith("hf-dxprivacy ")]
+    (tmp_path / "in.csv").write_text("text\nThe soup was cold.\n", "utf-8")
+    words = [{"INPUT": "in.csv", "OUT": "out.csv"}.get(word, word) for word in command.split()]
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", "-m", "hf_dxprivacy", *words[1:]],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "ε = 6 per unit" in done.stderr
+    released = (tmp_path / "out.csv").read_text("utf-8").splitlines()
+    assert released[0] == "text"
+    assert re.fullmatch(r"\S+ \S+ \S+ \S+\.", released[1])
+
+
 def test_examples_are_the_output_of_their_script() -> None:
     done = subprocess.run(
         [sys.executable, "-X", "utf8", ROOT / "scripts" / "readme_examples.py", "--check"],
