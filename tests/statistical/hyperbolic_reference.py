@@ -7,6 +7,7 @@ from the origin, as the law defines it, and summed up numerically.
 from collections.abc import Callable
 
 import numpy as np
+
 from laws import Array, Cdf
 
 LogDensity = Callable[[Array], Array]

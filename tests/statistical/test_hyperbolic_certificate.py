@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from laws import Array, clopper_pearson
 
 from hf_dxprivacy.noise import ball_points, lebesgue_radius, riemannian_laplace_radius
 from hf_dxprivacy.randomness import keyed_generator
+from laws import Array, clopper_pearson
 
 # Centres at distance 2.045 in three dimensions: with ε = 1 the certificate of the density of
 # Eq. 7 is (1+3)·2.045 = 8.182, where the paper claims 2.045.

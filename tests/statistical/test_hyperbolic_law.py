@@ -4,6 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy import integrate, stats
+
+from hf_dxprivacy.noise import ball_points, lebesgue_radius, riemannian_laplace_radius
+from hf_dxprivacy.noise.hyperbolic import lebesgue_proposals
+from hf_dxprivacy.randomness import keyed_generator
 from hyperbolic_reference import lebesgue, radial_cdf, riemannian
 from laws import (
     Array,
@@ -13,11 +18,6 @@ from laws import (
     check_law_and_scale,
     clopper_pearson,
 )
-from scipy import integrate, stats
-
-from hf_dxprivacy.noise import ball_points, lebesgue_radius, riemannian_laplace_radius
-from hf_dxprivacy.noise.hyperbolic import lebesgue_proposals
-from hf_dxprivacy.randomness import keyed_generator
 
 SIZE = 40_000
 Sampler = Callable[[np.random.Generator, int, int, float], Array]

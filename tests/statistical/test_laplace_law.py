@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from laws import Array, Cdf, RejectedError, check_independent, check_law, check_law_and_scale
 from scipy import stats
 
 from hf_dxprivacy.noise import multivariate_laplace
 from hf_dxprivacy.randomness import keyed_generator
+from laws import Array, Cdf, RejectedError, check_independent, check_law, check_law_and_scale
 
 SIZE = 40_000
 CASES = [(1, 0.1), (2, 1.0), (2, 1e-3), (10, 1e6), (50, 10.0), (300, 1e-3), (300, 40.0)]

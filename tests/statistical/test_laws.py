@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy import stats
+
 from laws import (
     Array,
     RejectedError,
@@ -16,7 +18,6 @@ from laws import (
     check_uncorrelated,
     clopper_pearson,
 )
-from scipy import stats
 
 SCALE_CHECKS = [check_law, check_scale]
 LAWS = [stats.gamma(3), stats.gamma(300), stats.expon(), stats.halfnorm()]

@@ -2,6 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import stats
+
+from hf_dxprivacy.noise import uniform_directions
+from hf_dxprivacy.randomness import keyed_generator
 from laws import (
     Array,
     RejectedError,
@@ -11,10 +15,6 @@ from laws import (
     check_rate,
     check_uncorrelated,
 )
-from scipy import stats
-
-from hf_dxprivacy.noise import uniform_directions
-from hf_dxprivacy.randomness import keyed_generator
 
 SIZE = 40_000
 DIMS = [2, 3, 10, 300]

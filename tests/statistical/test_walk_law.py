@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from hyperbolic_reference import LogDensity, lebesgue, radial_cdf, uncorrected_walk
-from laws import Array, RejectedError, check_law, check_law_and_scale, check_uncorrelated
 from scipy import stats
 
 from hf_dxprivacy.noise import metropolis_hastings
 from hf_dxprivacy.randomness import keyed_generator
+from hyperbolic_reference import LogDensity, lebesgue, radial_cdf, uncorrected_walk
+from laws import Array, RejectedError, check_law, check_law_and_scale, check_uncorrelated
 
 # The autocorrelation time of ln ρ is 14 to 18 states at (2, 6), 33 at (3, 2) and 95 at (10, 12).
 CASES = [(3, 2.0, 250, 1500), (10, 12.0, 600, 500)]
