@@ -29,6 +29,14 @@ def ids(space: EmbeddingSpace) -> NDArray[np.int64]:
     return found[found >= 0]
 
 
+@pytest.mark.parametrize("name", ["wordnet-gloss", "wordnet-poincare"])
+def test_one_is_the_median_distance_to_the_nearest_neighbour(name: str) -> None:
+    """docs/guarantee.md; worked out again, not read from the config."""
+    stored = EmbeddingSpace.from_pretrained(name)
+    again = EmbeddingSpace.from_vectors(stored.words, stored.vectors, stored.metric, stored.scale)
+    assert again.neighbour_distances((1,))[1] == pytest.approx(1.0, abs=1e-3)
+
+
 @pytest.mark.parametrize(
     ("name", "epsilon", "kept", "near"),
     [("calibrated", 7.0, 0.67, 0.15), ("laplace", 32.0, 0.62, 0.47)],
