@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 from hf_dxprivacy import _validate
@@ -14,7 +15,7 @@ ALWAYS = (
     "The noise of different words is independent; bounds of several words, columns or releases "
     "of the same text add up.",
     "The embedding space is public and was not made from the private text.",
-    "Arithmetic is treated as exact: probabilities are computed in double precision.",
+    "Arithmetic is treated as exact, though noise and probabilities are floating-point numbers.",
 )
 
 _OUT_OF_VOCABULARY = {
@@ -61,6 +62,15 @@ def text_disclosures(oov: str, case: str, stopwords: int, seeded: bool) -> tuple
     return tuple(sentences)
 
 
+def upward(value: float, digits: int = 4) -> str:
+    """Print an upper bound to so many digits, rounded up: never less than what holds."""
+    text = f"{value:.{digits}g}"
+    if float(text) < value:
+        context = Context(prec=digits, rounding=ROUND_CEILING)
+        text = f"{context.create_decimal_from_float(value).normalize():g}"
+    return text
+
+
 def _unbounded(_a: str, _b: str) -> float:
     return math.inf
 
@@ -84,7 +94,7 @@ class PrivacyGuarantee:
     epsilon: float
     metric: str
     ldp_epsilon: float
-    neighbour_epsilon: Mapping[int, float]
+    neighbour_epsilon: Mapping[int, float] = field(hash=False)
     unit: str = "word"
     assumptions: tuple[str, ...] = ()
     log_ratio_bound: LogRatioBound = field(default=_unbounded, repr=False, compare=False)
@@ -124,9 +134,9 @@ class PrivacyGuarantee:
             for k, value in self.neighbour_epsilon.items()
         )
         lines = [
-            f"ε·d-private per {self.unit}: ε = {self.epsilon:g} per unit of {self.metric}",
+            f"ε·d-private per {self.unit}: ε = {upward(self.epsilon, 6)} per unit of {self.metric}",
             f"  ε·d at the median distance: {neighbours}",
-            f"  as pure local DP, any {self.unit} against any other: ε ≤ {self.ldp_epsilon:.4g}",
+            f"  as pure local DP, any {self.unit} against any other: ε ≤ {upward(self.ldp_epsilon)}",
             *(f"  - {sentence}" for sentence in self.assumptions),
         ]
         return "\n".join(lines)

@@ -3,10 +3,10 @@
 Every word of the text columns is drawn anew from the vocabulary of a space: words that are near to
 it are likely, words that are far are not. All else in the file stays as it is.
 
-  hf-dxprivacy privatize reviews.csv --output private.csv --text-column review --epsilon 5
+  hf-dxprivacy privatize reviews.csv --output released.csv --text-column review --epsilon 5
 
 epsilon says how much may show: for any two words at a distance d in the space, no output is more
-than e^(epsilon*d) times as likely for the one as for the other. Smaller is more private and farther
+than e^(epsilon*d) times as likely for the one as for the other. Smaller hides more and goes farther
 from the original. Distances in the built-in spaces are scaled so that 1 is the median distance to
 the nearest neighbour. The bounds of the words of a text add up. The number of words, the spaces and
 the punctuation are released as they are. The guarantee is printed at the end; read it.
