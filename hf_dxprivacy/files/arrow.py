@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.files.base import Cell, Columns, TableBatch, TableReader
 
+READ_BUFFER = 1 << 20
+
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
@@ -96,7 +98,8 @@ class ParquetReader(TableReader):
     def __init__(self, path: Path, columns: Columns) -> None:
         self._name, self._rows = str(path), 0
         try:
-            self._file = pq.ParquetFile(path)
+            # Buffered, so that a column of a large row group is not read as a whole.
+            self._file = pq.ParquetFile(path, buffer_size=READ_BUFFER, pre_buffer=False)
         except (pa.ArrowException, OSError) as error:
             raise InvalidValueError(
                 f"{path}: truncated, damaged or not a Parquet file ({error})"

@@ -39,7 +39,7 @@ def test_help_explains_what_there_is(tmp_path: Path) -> None:
     for needed in (
         "--epsilon",
         "e^(epsilon*d)",
-        "Smaller is more private",
+        "Smaller hides more",
         "hf-dxprivacy privatize ",
     ):
         assert needed in verb.stdout
