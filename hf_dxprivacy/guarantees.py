@@ -66,8 +66,8 @@ def upward(value: float, digits: int = 4) -> str:
     """Print an upper bound to so many digits, rounded up: never less than what holds."""
     text = f"{value:.{digits}g}"
     if float(text) < value:
-        context = Context(prec=digits, rounding=ROUND_CEILING)
-        text = f"{context.create_decimal_from_float(value).normalize():g}"
+        above = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value)
+        text = f"{float(above):.{digits}g}"
     return text
 
 
@@ -133,10 +133,11 @@ class PrivacyGuarantee:
             f"{value:.3g} at the {ordinals.get(k, f'{k}-th')} neighbour"
             for k, value in self.neighbour_epsilon.items()
         )
+        local = upward(self.ldp_epsilon)
         lines = [
             f"ε·d-private per {self.unit}: ε = {upward(self.epsilon, 6)} per unit of {self.metric}",
             f"  ε·d at the median distance: {neighbours}",
-            f"  as pure local DP, any {self.unit} against any other: ε ≤ {upward(self.ldp_epsilon)}",
+            f"  as pure local DP, any {self.unit} against any other: ε ≤ {local}",
             *(f"  - {sentence}" for sentence in self.assumptions),
         ]
         return "\n".join(lines)

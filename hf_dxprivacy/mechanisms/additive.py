@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.guarantees import upward
 from hf_dxprivacy.mechanisms.base import Mechanism
 from hf_dxprivacy.noise import (
     ball_points,
@@ -112,7 +113,7 @@ class Mahalanobis(MultivariateLaplace):
 
     def _assumptions(self) -> tuple[str, ...]:
         euclidean = self.epsilon * self._norm.euclidean_factor
-        return (f"For the Euclidean distance the same release is {euclidean:.4g}·d-private.",)
+        return (f"For the Euclidean distance the same release is {upward(euclidean)}·d-private.",)
 
 
 class HyperbolicLaplace(Mechanism):

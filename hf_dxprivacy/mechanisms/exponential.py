@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hf_dxprivacy import _validate
+from hf_dxprivacy.guarantees import upward
 from hf_dxprivacy.mechanisms.base import Mechanism
 from hf_dxprivacy.mechanisms.certificate import (
     calibrated_rate,
@@ -209,5 +210,5 @@ class CalibratedExponential(ExponentialMechanism):
         return self._calibration.level
 
     def _assumptions(self) -> tuple[str, ...]:
-        level = self._calibration.level
-        return (f"The exact level over all pairs of words is {level:.6g} (s = {self.rate:.4g}).",)
+        level = upward(self._calibration.level, 6)
+        return (f"The exact level over all pairs of words is {level} (s = {self.rate:.4g}).",)
