@@ -1,0 +1,131 @@
+"""The guarantee as an object: what it prints, stores, compares and bounds."""
+
+import json
+import math
+import pickle
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.guarantees import ALWAYS, PrivacyGuarantee, text_disclosures, upward
+
+GUARANTEE = PrivacyGuarantee(
+    epsilon=2.5,
+    metric="Euclidean distance",
+    ldp_epsilon=27.12341,
+    neighbour_epsilon={1: 2.5, 10: 4.25, 100: 7.0, 1000: 9.0},
+    assumptions=("First.", "Second."),
+)
+
+
+def test_prints_as_a_readable_block() -> None:
+    assert str(GUARANTEE).splitlines() == [
+        "ε·d-private per word: ε = 2.5 per unit of Euclidean distance",
+        "  ε·d at the median distance: 2.5 at the 1st neighbour, 4.25 at the 10th neighbour, "
+        "7 at the 100th neighbour, 9 at the 1000-th neighbour",
+        "  as pure local DP, any word against any other: ε ≤ 27.13",
+        "  - First.",
+        "  - Second.",
+    ]
+
+
+def test_prints_that_there_is_no_local_level() -> None:
+    assert "any other: ε ≤ inf" in str(replace(GUARANTEE, ldp_epsilon=math.inf))
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (27.12341, 4, "27.13"),
+        (27.12, 4, "27.12"),
+        (27.129999, 4, "27.13"),
+        (0.1, 4, "0.1"),
+        (2.0, 6, "2"),
+        (9.99901, 4, "10"),
+        (99999.0, 4, "1e+05"),
+        (1.23441e-7, 4, "1.235e-07"),
+        (1e-30, 6, "1e-30"),
+        (1 + 1e-15, 6, "1.00001"),
+        (0.0, 4, "0"),
+        (math.inf, 4, "inf"),
+    ],
+)
+def test_printed_bounds_are_rounded_up(value: float, digits: int, text: str) -> None:
+    assert upward(value, digits) == text
+    assert float(text) >= value
+
+
+def test_every_printed_bound_holds() -> None:
+    for k in range(2000):
+        value = math.exp(k * 0.0173 - 17)
+        assert value <= float(upward(value)) <= value * (1 + 1.1e-3)
+
+
+def test_dictionary_is_strict_json() -> None:
+    stored = GUARANTEE.to_dict()
+    assert json.loads(json.dumps(stored, allow_nan=False)) == stored
+    assert stored == {
+        "epsilon": 2.5,
+        "metric": "Euclidean distance",
+        "ldp_epsilon": 27.12341,
+        "neighbour_epsilon": {"1": 2.5, "10": 4.25, "100": 7.0, "1000": 9.0},
+        "unit": "word",
+        "assumptions": ["First.", "Second."],
+    }
+
+
+def test_dictionary_has_no_infinity() -> None:
+    stored = replace(GUARANTEE, ldp_epsilon=math.inf).to_dict()
+    assert stored["ldp_epsilon"] is None
+    json.dumps(stored, allow_nan=False)
+
+
+def test_bound_is_the_one_it_was_given_and_infinite_without() -> None:
+    assert GUARANTEE.bound("a", "b") == math.inf
+    bounded = replace(GUARANTEE, log_ratio_bound=lambda a, b: abs(len(a) - len(b)) * 2.5)
+    assert bounded.bound("abc", "a") == 5.0
+
+
+def test_is_a_value() -> None:
+    same = replace(GUARANTEE, log_ratio_bound=lambda _a, _b: 0.0)
+    assert same == GUARANTEE
+    assert hash(same) == hash(GUARANTEE)
+    assert replace(GUARANTEE, epsilon=2.6) != GUARANTEE
+    assert replace(GUARANTEE, neighbour_epsilon={1: 2.5}) != GUARANTEE
+    assert pickle.loads(pickle.dumps(GUARANTEE)) == GUARANTEE
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'ldp_epsilon'"):
+        GUARANTEE.ldp_epsilon = 1.0  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])
+def test_needs_a_finite_level(epsilon: float) -> None:
+    with pytest.raises(InvalidValueError, match="expected epsilon > 0 and finite"):
+        replace(GUARANTEE, epsilon=epsilon)
+
+
+def test_needs_a_number_as_level() -> None:
+    with pytest.raises(InvalidTypeError, match="expected epsilon to be a number"):
+        replace(GUARANTEE, epsilon="2.5")
+
+
+@pytest.mark.parametrize("oov", ["centroid", "drop", "keep"])
+@pytest.mark.parametrize("case", ["lower", "preserve"])
+@pytest.mark.parametrize("stopwords", [0, 12])
+@pytest.mark.parametrize("seeded", [False, True])
+def test_every_disclosure_is_stated_when_it_applies(
+    oov: str, case: str, stopwords: int, seeded: bool
+) -> None:
+    text = " ".join(text_disclosures(oov, case, stopwords, seeded))
+    assert "the number of words and what stands between them" in text
+    assert ("HOLE" in text) == (oov == "keep")
+    assert ("removed" in text) == (oov == "drop")
+    assert ("centroid" in text) == (oov == "centroid")
+    assert ("letter case" in text) == (case == "preserve")
+    assert ("12 stop words" in text) == (stopwords == 12)
+    assert ("seed stays secret" in text) == seeded
+
+
+def test_what_always_holds_names_the_idealisation() -> None:
+    assert any("Arithmetic is treated as exact" in sentence for sentence in ALWAYS)
+    assert any("add up" in sentence for sentence in ALWAYS)
