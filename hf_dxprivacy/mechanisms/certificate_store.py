@@ -53,9 +53,10 @@ def save(space: EmbeddingSpace, beta: float, levels: dict[int, float]) -> None:
     curves = {**space.certificates, **_read(path), _name(beta): curve}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as beside:
-            json.dump(curves, beside)
-        os.replace(beside.name, path)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as beside:
+            written = Path(beside) / path.name
+            written.write_text(json.dumps(curves))
+            os.replace(written, path)
     except OSError as error:
         # The levels are in use all the same; only the next process has to work them out again.
         warnings.warn(f"calibration could not be cached in {path}: {error}", stacklevel=2)
