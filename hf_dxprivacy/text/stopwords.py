@@ -8,7 +8,6 @@ differ between versions and contain words such as "bill", "computer" or "fire".
 from collections.abc import Set
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.text.words import plain_apostrophes
 from hf_dxprivacy.text.words import Splitter, plain_apostrophes
 
 ENGLISH = frozenset(

@@ -47,7 +47,3 @@ def test_other_types_are_refused(words: object) -> None:
     kind = type(words).__name__
     with pytest.raises(InvalidTypeError, match=f"a set of strings; got a {kind}"):
         stop_words(words)  # type: ignore[arg-type]
-
-
-def test_curly_apostrophes_match_plain_ones() -> None:
-    assert stop_words({"Don’t"}) == {"don't"}
