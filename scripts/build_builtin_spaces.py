@@ -21,6 +21,7 @@ import numpy as np
 
 from hf_dxprivacy.hub.folder import write_artifact
 from hf_dxprivacy.spaces.space import EmbeddingSpace
+from hf_dxprivacy.training.evaluation import reconstruction
 from hf_dxprivacy.training.gloss import train_gloss
 from hf_dxprivacy.training.poincare import PoincareRecipe, train_poincare
 from hf_dxprivacy.training.relations import Relations, read_wordnet
@@ -35,9 +36,11 @@ DATABASE = [
 
 # Noun lemmas with fewer direct hypernyms and hyponyms are kept only if the glosses use them.
 LINKS = 2
-SENSES = 2
+SENSES = 1
 DIM = 10
-POINCARE_RECIPE = PoincareRecipe(epochs=100)
+POINCARE_RECIPE = PoincareRecipe(
+    epochs=150, learning_rate=0.05, negatives=50, negative_exponent=0.25, sharpness=3.0
+)
 
 
 def main() -> int:
@@ -81,9 +84,13 @@ def build_gloss(wordnet: Path) -> EmbeddingSpace:
 def build_poincare(wordnet: Path, common: tuple[str, ...], threads: int) -> EmbeddingSpace:
     """Train wordnet-poincare on the single-word noun lemmas that are common or well connected."""
     relations = noun_relations(wordnet, common)
-    space = train_poincare(relations, DIM, POINCARE_RECIPE, threads=threads)
+    # Classes drawn to their direct members as well come to lie among them, not all at the centre.
+    both_ways = relations.joined(relations.direct().reversed())
+    space = train_poincare(both_ways, DIM, POINCARE_RECIPE, threads=threads)
+    print(reconstruction(space, relations, sample=2000))
     provenance = space.provenance["recipe"] | {
         "relations": len(relations),
+        "reversed_direct_relations": len(both_ways) - len(relations),
         "links": LINKS,
         "max_senses": SENSES,
     }

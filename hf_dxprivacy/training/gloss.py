@@ -212,7 +212,7 @@ def _sense_ranks(path: str | Path) -> dict[tuple[str, tuple[str, int]], int]:
 
 def _equal_lengths(words: list[str], vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    if not lengths.all():
+    if lengths.min() <= 1e-9 * lengths.max():
         word = words[int(np.argmin(lengths))]
         raise InvalidValueError(f"the word {word!r} stands near no other word; lower size")
     equal: NDArray[np.float64] = vectors / lengths

@@ -30,11 +30,14 @@ class PoincareRecipe:
 
     Attributes:
         epochs: Passes over the relations, burn-in included.
-        learning_rate: After the burn-in; falls linearly to `final_rate` times that.
+        learning_rate: Longest step, in hyperbolic distance over `sharpness`, after the burn-in;
+            falls linearly to `final_rate` times that.
         final_rate: See `learning_rate`.
         burn_in: Epochs at the start with a tenth of the learning rate.
         negatives: Nodes drawn against each relation.
         negative_exponent: Negatives are drawn in proportion to degree to this power.
+        sharpness: Factor on distances in the loss; [N] has 1. With larger ones less distance is
+            enough to tell nodes apart, so that points stay away from the boundary.
         seed: Of the start, the order and the negatives.
     """
 
@@ -44,12 +47,13 @@ class PoincareRecipe:
     burn_in: int = 10
     negatives: int = 50
     negative_exponent: float = 0.75
+    sharpness: float = 1.0
     seed: int = 0
 
     def __post_init__(self) -> None:
         _validate.at_least(1, epochs=self.epochs, negatives=self.negatives)
         _validate.at_least(0, burn_in=self.burn_in, seed=self.seed)
-        _validate.positive(learning_rate=self.learning_rate)
+        _validate.positive(learning_rate=self.learning_rate, sharpness=self.sharpness)
         _validate.within(0.0, 1.0, final_rate=self.final_rate)
         _validate.within(0.0, 10.0, negative_exponent=self.negative_exponent)
 
@@ -150,11 +154,15 @@ class _Run:
         started = time.perf_counter()
         shares = np.array_split(self.pairs[rng.permutation(len(self.pairs))], self.threads)
         states = rng.integers(0, 2**64, size=(self.threads, 1), dtype=np.uint64)
-        rate, negatives = self.recipe.rate(number), self.recipe.negatives
+        recipe, rate = self.recipe, self.recipe.rate(number)
 
         def work(share: NDArray[np.int64], state: NDArray[np.uint64]) -> float:
             graph = (self.starts, self.classes, *self.table)
-            return float(sgd.train(self.points, share, *graph, negatives, rate, state))
+            return float(
+                sgd.train(
+                    self.points, share, *graph, recipe.negatives, recipe.sharpness, rate, state
+                )
+            )
 
         with ThreadPoolExecutor(self.threads) as pool:
             loss = sum(pool.map(work, shares, states)) / len(self.pairs)

@@ -77,6 +77,41 @@ class Relations:
         renumbered[used] = np.arange(len(used))
         return Relations(tuple(self.nodes[row] for row in used), renumbered[pairs])
 
+    def reversed(self) -> "Relations":
+        """Return each pair the other way round."""
+        return Relations(self.nodes, np.ascontiguousarray(self.pairs[:, ::-1]))
+
+    def joined(self, other: "Relations") -> "Relations":
+        """Return the pairs of both, each once.
+
+        Raises:
+            InvalidValueError: If the two do not have the same nodes.
+        """
+        if self.nodes != other.nodes:
+            raise InvalidValueError("expected relations over the same nodes in the same order")
+        return Relations(self.nodes, np.unique(np.concatenate((self.pairs, other.pairs)), axis=0))
+
+    def direct(self) -> "Relations":
+        """Return the pairs with nothing between them, the transitive reduction of a closure.
+
+        Nodes that are each below the other do not stand between the same nodes.
+        """
+        above: dict[int, set[int]] = {}
+        for node, top in self.pairs.tolist():
+            above.setdefault(node, set()).add(top)
+        nothing: set[int] = set()
+
+        def is_between(middle: int, node: int, top: int) -> bool:
+            higher = above.get(middle, nothing)
+            mutual = node in higher or middle in above.get(top, nothing)
+            return middle != top and top in higher and not mutual
+
+        kept = [
+            not any(is_between(middle, node, top) for middle in above[node])
+            for node, top in self.pairs.tolist()
+        ]
+        return Relations(self.nodes, self.pairs[np.array(kept, dtype=bool)])
+
 
 def read_wordnet(
     path: str | Path = DEFAULT_PATH,

@@ -107,6 +107,7 @@ def _measure(
     points: NDArray[np.float64],
     node: int,
     others: NDArray[np.int64],
+    sharpness: float,
     terms: NDArray[np.float64],
 ) -> tuple[float, float]:
     """Fill `terms` for each other node; return the node's squared norm and the sum of weights.
@@ -128,7 +129,7 @@ def _measure(
         excess = 2.0 * apart / ((1.0 - own) * (1.0 - square))
         root = math.sqrt(excess * (excess + 2.0))
         terms[0, place], terms[1, place], terms[2, place] = square, product, root
-        terms[3, place] = 1.0 / (1.0 + excess + root)
+        terms[3, place] = (1.0 + excess + root) ** -sharpness
         weight_sum += terms[3, place]
     return own, weight_sum
 
@@ -177,6 +178,7 @@ def _train(
     threshold: NDArray[np.float64],
     alias: NDArray[np.int64],
     negatives: int,
+    sharpness: float,
     rate: float,
     state: NDArray[np.uint64],
 ) -> float:
@@ -190,6 +192,7 @@ def _train(
         threshold: (N,) alias table of the distribution of negatives.
         alias: (N,) the other half of the table.
         negatives: Nodes drawn for each pair; those that are classes of the node are left out.
+        sharpness: Factor on distances in the loss.
         rate: Learning rate.
         state: (1,) state of the random numbers.
 
@@ -204,11 +207,11 @@ def _train(
         node = pairs[pair, 0]
         others[0] = pairs[pair, 1]
         count = pick(node, others, starts, classes, threshold, alias, state)
-        own, weight_sum = measure(points, node, others[:count], terms)
+        own, weight_sum = measure(points, node, others[:count], sharpness, terms)
         losses -= math.log(terms[3, 0] / weight_sum)
         for place in range(count):
-            terms[3, place] *= -rate / weight_sum
-        terms[3, 0] += rate
+            terms[3, place] *= -rate * sharpness / weight_sum
+        terms[3, 0] += rate * sharpness
         descend(points, node, own, others[:count], terms, steps)
     return losses
 

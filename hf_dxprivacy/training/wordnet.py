@@ -97,11 +97,13 @@ def read_senses(path: str | Path, part: str) -> dict[str, tuple[int, ...]]:
     for number, line in data_lines(file):
         fields = line.split()
         try:
-            count = int(fields[2])
-            senses[fields[0]] = tuple(int(offset) for offset in fields[-count:])
+            # Lemma, part of speech, number of synsets, pointer symbols, two counts, offsets.
+            offsets_at = 6 + int(fields[3])
+            senses[fields[0]] = tuple(int(offset) for offset in fields[offsets_at:])
+            complete = int(fields[2]) == len(fields) - offsets_at > 0
         except (ValueError, IndexError) as error:
             raise garbled(file, number) from error
-        if len(senses[fields[0]]) != count:
+        if not complete:
             raise garbled(file, number)
     return senses
 
