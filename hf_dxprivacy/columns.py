@@ -91,7 +91,8 @@ def require(examples: Any, columns: Sequence[str]) -> None:
     else:
         raise InvalidTypeError(
             "expected an example or a batch (a dict, a pandas DataFrame or an Arrow table, as "
-            f"Dataset.map gives them), got a {type(examples).__name__}; use privatize() for texts"
+            f"Dataset.map gives them), got a {type(examples).__name__}; use privatize() for texts, "
+            "and Dataset.map without input_columns="
         )
     missing = [name for name in columns if name not in present]
     if missing:

@@ -45,7 +45,8 @@ class DxPrivatizer:
         case: "lower" releases words as the vocabulary has them; "preserve" copies the letter case
             of the original, and so releases it.
         seed: None draws fresh noise. A whole number makes the result reproducible, whatever the
-            batch size and ``num_proc``; it must then stay secret.
+            batch size and ``num_proc``; it must then stay secret and be hard to guess, as
+            ``secrets.randbits(128)`` is.
         index: How the noise mechanisms search: "flat" (exact).
         device: Where they compute: "cpu".
         **options: The mechanism's own options, such as ``lam=`` for "mahalanobis".
