@@ -31,3 +31,7 @@ class MissingExtraError(DxPrivacyError, ImportError):
     def __init__(self, message: str, extra: str) -> None:
         super().__init__(message)
         self.extra = extra
+
+    def __reduce__(self) -> tuple[type["MissingExtraError"], tuple[str, str]]:
+        # An error that a pool worker can not send home makes its parent wait for ever.
+        return type(self), (str(self), self.extra)
