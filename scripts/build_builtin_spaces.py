@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from hf_dxprivacy.hub.folder import write_artifact
+from hf_dxprivacy.hub.folder import update_config, write_artifact
+from hf_dxprivacy.mechanisms.certificate import certify
 from hf_dxprivacy.spaces.space import EmbeddingSpace
 from hf_dxprivacy.training.evaluation import reconstruction
 from hf_dxprivacy.training.gloss import train_gloss
@@ -38,6 +39,10 @@ DATABASE = [
 LINKS = 2
 SENSES = 1
 DIM = 10
+
+# Least and largest ε for which the calibrated mechanism finds its levels in the artifact.
+CERTIFIED = (1.0, 16.0)
+
 POINCARE_RECIPE = PoincareRecipe(
     epochs=150, learning_rate=0.05, negatives=50, negative_exponent=0.25, sharpness=3.0
 )
@@ -116,7 +121,7 @@ def noun_relations(wordnet: Path, common: tuple[str, ...]) -> Relations:
 
 
 def save(space: EmbeddingSpace, folder: Path, wordnet: Path, dtype: type[np.floating]) -> None:
-    """Write a space with its licence and where it comes from."""
+    """Write a space with its licence, where it comes from, and its certified levels."""
     config = {
         "metric": space.metric,
         "scale": space.scale,
@@ -125,6 +130,9 @@ def save(space: EmbeddingSpace, folder: Path, wordnet: Path, dtype: type[np.floa
     }
     write_artifact(folder, vectors=space.vectors.astype(dtype), words=space.words, config=config)
     (folder / LICENCE).write_text(licence_of(wordnet), encoding="utf-8")
+    stored = EmbeddingSpace.from_pretrained(folder)
+    certify(stored, *CERTIFIED)
+    update_config(folder, {"certificates": stored.certificates})
     print(f"{folder.name}: {len(space)} words x {space.dim}, {space.neighbour_distances()}")
 
 

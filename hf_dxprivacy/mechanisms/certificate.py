@@ -81,7 +81,9 @@ def certify(
         floor = truncation_weight(len(space), beta)
         levels = privacy_levels(space, list(rates.values()), floor, progress=progress)
         known |= {k: levels[rate] for k, rate in rates.items()}
-        certificate_store.save(space, beta, known)
+    certificate_store.attach(space, beta, known)
+    if rates:
+        certificate_store.save(space, beta)
     return known
 
 

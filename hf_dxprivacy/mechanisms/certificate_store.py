@@ -44,13 +44,17 @@ def load(space: EmbeddingSpace, beta: float) -> dict[int, float]:
     return remembered
 
 
-def save(space: EmbeddingSpace, beta: float, levels: dict[int, float]) -> None:
-    """Remember levels in the space (saved along with it) and in the user's cache."""
+def attach(space: EmbeddingSpace, beta: float, levels: dict[int, float]) -> None:
+    """Remember levels in the space, with which they are saved."""
     curve = {str(k): levels[k] for k in sorted(levels)}
     space.certificates.update({_DIGEST: space.digest, _name(beta): curve})
+
+
+def save(space: EmbeddingSpace, beta: float) -> None:
+    """Remember the space's levels for a β in the user's cache."""
     path = _path(space)
     # Other slopes of the same β that the cache knows were loaded, and so are among the levels.
-    curves = {**space.certificates, **_read(path), _name(beta): curve}
+    curves = {**space.certificates, **_read(path), _name(beta): space.certificates[_name(beta)]}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as beside:
