@@ -79,7 +79,7 @@ def train_gloss(
 
     Args:
         path: Folder of the WordNet database files.
-        recipe: Settings; the default ones take about half a minute.
+        recipe: Settings; the default ones take about a minute.
 
     Returns:
         A space of float32 vectors that float16 holds without loss, most frequent word first, with
