@@ -115,6 +115,11 @@ def test_a_full_disk_leaves_nothing_behind(folder: Path, name: str) -> None:
     assert (folder / name).read_text() == "precious"
 
 
+def _heed_interrupts() -> None:
+    # A test-suite that runs in the background of a shell ignores SIGINT, and so would its children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.fixture(params=["1", "2"], ids=["in-process", "two-workers"])
 def running(folder: Path, request: pytest.FixtureRequest) -> Iterator["subprocess.Popen[str]"]:
     """The program in the middle of its work: some rows are written, more are waited for."""
@@ -127,6 +132,7 @@ def running(folder: Path, request: pytest.FixtureRequest) -> Iterator["subproces
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=_heed_interrupts,
     )
     assert process.stdin is not None
     # The rows of whole blocks are worked on; the end of the input does not come.
