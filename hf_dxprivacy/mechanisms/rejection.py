@@ -1,9 +1,11 @@
 """Exact draws from Pr[y] ∝ exp(−s·min(d(w, y), γ)) without the whole row of probabilities.
 
-Composition-rejection: the K nearest words (the head) keep their exact weights, with total H.
-All other words (the tail) are proposed uniformly under the common bound T = (V−K)·exp(−s·d_K) and
-accepted by their true weight; a rejected draw starts again from the top. The law is the exact one
-whatever K is. Words of a text are Zipfian, so the heads of recent words are kept.
+Composition-rejection: with b the weight at the distance of the K-th nearest word, each of the K
+nearest words (the head) has the excess of its weight over b, with total H. All words have the rest,
+at most b each: one of them is proposed uniformly, with mass V·b, and accepted with probability
+min(weight, b)/b; a rejected draw starts again from the top. The two parts add up to the exact
+weight of every word, whatever K is. Words of a text are Zipfian, so the heads of recent words are
+kept.
 """
 
 from collections.abc import Callable
@@ -56,7 +58,7 @@ class RowSampler:
         self._slot = np.full(size + 1, -1, dtype=np.int64)
         self._words = np.empty((self._capacity, self._head), dtype=np.int32)
         self._cumulative = np.empty((self._capacity, self._head), dtype=np.float64)
-        self._tail_bound = np.empty(self._capacity, dtype=np.float64)
+        self._common = np.empty(self._capacity, dtype=np.float64)
         self._next = 0
 
     def draw(
@@ -72,41 +74,24 @@ class RowSampler:
         self._prepare(np.unique(ids))
         drawn = np.empty(len(ids), dtype=np.int64)
         pending = np.arange(len(ids))
-        tail_size = len(self._space) - self._head
+        size = len(self._space)
         while len(pending):
             uniform = streams.draw(_uniforms, positions[pending])
             slots = self._slot[ids[pending]]
             head_mass = self._cumulative[slots, -1]
-            target = uniform[:, 0] * (head_mass + tail_size * self._tail_bound[slots])
+            target = uniform[:, 0] * (head_mass + size * self._common[slots])
             in_head = target < head_mass
             column = _first_above(self._cumulative, slots[in_head], target[in_head])
             drawn[pending[in_head]] = self._words[slots[in_head], column]
 
-            tail = np.flatnonzero(~in_head)
-            # A product may round up to tail_size itself.
-            rank = np.minimum((uniform[tail, 1] * tail_size).astype(np.int64), tail_size - 1)
-            proposal = self._outside_head(slots[tail], rank)
-            weight = self._weights(self._space.pair_distances(ids[pending[tail]], proposal))
-            accepted = uniform[tail, 2] * self._tail_bound[slots[tail]] < weight
-            drawn[pending[tail[accepted]]] = proposal[accepted]
-            pending = pending[tail[~accepted]]
+            rest = np.flatnonzero(~in_head)
+            # A product may round up to the size itself.
+            proposal = np.minimum((uniform[rest, 1] * size).astype(np.int64), size - 1)
+            weight = self._weights(self._space.pair_distances(ids[pending[rest]], proposal))
+            accepted = uniform[rest, 2] * self._common[slots[rest]] < weight
+            drawn[pending[rest[accepted]]] = proposal[accepted]
+            pending = pending[rest[~accepted]]
         return drawn
-
-    def _outside_head(
-        self, slots: NDArray[np.int64], ranks: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Return the word of each rank among the words that are not in the head."""
-        low = np.zeros(len(ranks), dtype=np.int64)
-        high = np.full(len(ranks), self._head, dtype=np.int64)
-        # Head words ascend, so words[i] − i counts the words outside the head before head word i.
-        for _ in range(self._head.bit_length()):
-            middle = (low + high) // 2
-            inside = middle < self._head
-            before = self._words[slots, np.minimum(middle, self._head - 1)] - middle
-            up = inside & (low < high) & (before <= ranks)
-            low = np.where(up, middle + 1, low)
-            high = np.where(up, high, middle)
-        return ranks + low
 
     def _prepare(self, distinct: NDArray[np.int64]) -> None:
         """Work out the heads of those inputs that are not remembered."""
@@ -130,17 +115,19 @@ class RowSampler:
             slot = self._next
             near = self._nearest(row)
             near_distances = row[near]
-            self._words[slot] = near
-            np.cumsum(self._weights(near_distances), out=self._cumulative[slot])
             # A little nearer than the farthest word of the head, so that it bounds the weights of
-            # the tail although the head was chosen in float32.
+            # the words outside although the head was chosen in float32.
             farthest = near_distances.max(keepdims=True) * (1.0 - 1e-6)
-            self._tail_bound[slot] = self._weights(farthest)[0]
+            common = self._weights(farthest)[0] if self._head < len(row) else 0.0
+            excess = np.maximum(self._weights(near_distances) - common, 0.0)
+            self._words[slot] = near
+            np.cumsum(excess, out=self._cumulative[slot])
+            self._common[slot] = common
             self._slot[word] = slot
             self._next += 1
 
     def _nearest(self, row: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return K nearest columns, ascending by column; which of equal ones is free."""
+        """Return K nearest columns, in any order; which of equal ones is free."""
         if self._head == len(row):
             return np.arange(len(row))
         # float32 is several times faster and orders well enough: rounding is monotone, so a word
@@ -149,7 +136,7 @@ class RowSampler:
         threshold = np.partition(coarse, self._head - 1)[self._head - 1]
         inside = np.flatnonzero(coarse < threshold)
         ties = np.flatnonzero(coarse == threshold)[: self._head - len(inside)]
-        return np.sort(np.concatenate([inside, ties]))
+        return np.concatenate([inside, ties])
 
 
 def _first_above(

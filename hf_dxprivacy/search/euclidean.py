@@ -8,7 +8,7 @@ from hf_dxprivacy import _threads
 
 # A float32 search may order near-ties by rounding error. The true nearest is nearly always among
 # the first few, and it is known when it need not be: then more are looked at.
-SHORTLISTS = (4, 64)
+SHORTLISTS = (2, 64)
 
 # Bytes of one block of float64 scores (queries by words), and rows converted to float64 at once.
 BLOCK_BYTES = 1 << 24

@@ -105,25 +105,21 @@ def test_another_slope_would_be_noticed(
         check_counts(claimed, counts)
 
 
-@pytest.mark.parametrize(("factor", "exact"), [(1.5, True), (0.3, False)])
-def test_tail_bound_below_a_weight_would_be_noticed(
-    space: EmbeddingSpace, factor: float, exact: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("factor", [1.5, 0.3])
+def test_a_wrong_common_weight_would_be_noticed(
+    space: EmbeddingSpace, factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mechanism = TruncatedExponential(space, 2.0)
     honest = RowSampler._prepare
 
     def prepare(self: RowSampler, distinct: Ids) -> None:
         honest(self, distinct)
-        self._tail_bound *= factor
+        self._common *= factor
 
     monkeypatch.setattr(RowSampler, "_prepare", prepare)
     counts = rejection_sampled(mechanism, 6, 20, 123)
-    if exact:
-        # A bound above the weights costs rejections and nothing else.
+    with pytest.raises(RejectedError, match="chi-square"):
         check_counts(mechanism, counts)
-    else:
-        with pytest.raises(RejectedError, match="chi-square"):
-            check_counts(mechanism, counts)
 
 
 @pytest.mark.parametrize("head", [20, 500])
@@ -187,22 +183,19 @@ def test_rows_with_their_own_streams_are_independent(space: EmbeddingSpace) -> N
     check_pairs(mechanism, 123, drawn[:, 0::2].ravel(), drawn[:, 1::2].ravel())
 
 
-def test_ranks_outside_the_head_are_all_other_words(space: EmbeddingSpace) -> None:
+def test_head_and_common_weight_add_up_to_every_weight(space: EmbeddingSpace) -> None:
     mechanism = TruncatedExponential(space, 1.5)
-    for head in (1, 2, 31, 32, 33, 124):
+    for head in (1, 2, 31, 32, 33, 124, 500):
         sampler = RowSampler(space, mechanism._weights, head)
         sampler._prepare(np.array(INPUTS))
-        others = 500 - head
         for word in INPUTS:
             slot = sampler._slot[word]
-            near = sampler._words[slot]
-            assert len(np.unique(near)) == head
-            distances = space.distances([word])[0]
-            outside = sampler._outside_head(np.full(others, slot), np.arange(others))
-            np.testing.assert_array_equal(outside, np.setdiff1d(np.arange(500), near))
-            assert distances[near].max() <= distances[outside].min() * (1 + 1e-6)
-            # What makes rejection exact: no word of the tail weighs more than the bound.
-            assert mechanism._weights(distances[outside]).max() <= sampler._tail_bound[slot]
+            near, common = sampler._words[slot], sampler._common[slot]
+            weights = mechanism._weights(space.distances([word]))[0]
+            excess = np.zeros(500)
+            excess[near] = np.diff(sampler._cumulative[slot], prepend=0.0)
+            np.testing.assert_allclose(excess + np.minimum(weights, common), weights, rtol=1e-9)
+            assert len(np.unique(near)) == len(near)
 
 
 def test_search_in_cumulative_weights_is_the_usual_one() -> None:
