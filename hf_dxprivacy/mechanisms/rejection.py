@@ -19,7 +19,7 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 
 Weights = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
-HEAD = 1024
+HEAD = 1360
 CACHE_BYTES = 1 << 28
 # Bytes of one block of distances (words by vocabulary).
 BLOCK_BYTES = 1 << 24
