@@ -21,6 +21,14 @@ class ArtifactError(InvalidValueError):
     """A stored file is missing, truncated, altered or does not belong to the others."""
 
 
+class HubError(DxPrivacyError, OSError):
+    """The Hub refuses something, or can not be reached."""
+
+
+class HubFileNotFoundError(HubError, FileNotFoundError):
+    """The repository is there and open, but lacks a file."""
+
+
 class MissingExtraError(DxPrivacyError, ImportError):
     """An optional dependency is not installed.
 

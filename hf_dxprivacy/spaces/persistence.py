@@ -16,6 +16,12 @@ from hf_dxprivacy.hub import cache, folder
 if TYPE_CHECKING:
     from hf_dxprivacy.spaces.space import EmbeddingSpace
 
+# What a space is read from, and all that saving one may write.
+READ = (folder.CONFIG, folder.VOCABULARY, folder.VECTORS)
+FILES = (*READ, "README.md", "privacy.png")
+
+NESTED = ("provenance", "certificates", "figures")
+
 # The spaces of this process by digest, so that a worker loads each one once; a forked child
 # inherits its parent's and so the very same memory. The last few that were unpickled are kept
 # alive, since a worker receives the same one again with every task.
@@ -43,6 +49,7 @@ def write(space: EmbeddingSpace, directory: Path, neighbour_distances: dict[int,
         "provenance": space.provenance,
         "neighbour_distances": {str(k): value for k, value in neighbour_distances.items()},
         "certificates": space.certificates,
+        "figures": space.figures,
     }
     folder.write_artifact(directory, vectors=space.vectors, words=space.words, config=config)
 
@@ -81,7 +88,7 @@ def fields(config: dict[str, Any]) -> dict[str, Any]:
     """
     try:
         metric, scale = config["metric"], config["scale"]
-        nested = {name: config.get(name, {}) for name in ("provenance", "certificates")}
+        nested = {name: config.get(name, {}) for name in NESTED}
     except KeyError as error:
         raise InvalidValueError(f"missing {error.args[0]!r}") from error
     for name, value in nested.items():

@@ -180,7 +180,7 @@ PLACES = [
     (["in.csv", "--output", "old.csv"], "old.csv exists already; .*--overwrite"),
     (["in.csv", "--output", "out.csv", "--report", "old.csv"], "old.csv exists already"),
     (["in.csv", "--output", "/dev/null", "--overwrite"], "/dev/null is not a regular file"),
-    (["in.csv", "--output", "out.csv", "--space", "nowhere"], "'nowhere', which is neither"),
+    (["in.csv", "--output", "out.csv", "--space", "nowhere"], "'nowhere', which is none of them"),
     (["in.csv", "--output", "out.csv", "--stopwords", "nowhere"], "nowhere: No such file"),
 ]
 

@@ -94,7 +94,7 @@ def test_the_space_is_checked(space: Any) -> None:
 
 
 def test_an_unknown_space_is_named_beside_the_known() -> None:
-    with pytest.raises(InvalidValueError, match="'wordnet-glos', which is neither"):
+    with pytest.raises(InvalidValueError, match="'wordnet-glos', which is none of them"):
         DxPrivatizer("wordnet-glos", epsilon=1.0)
 
 

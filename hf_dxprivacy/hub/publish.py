@@ -1,0 +1,107 @@
+"""What `save_pretrained` writes, as one commit of a Hub repository."""
+
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from hf_dxprivacy._version import __version__
+from hf_dxprivacy.errors import InvalidTypeError
+from hf_dxprivacy.hub.folder import LIBRARY_NAME
+
+if TYPE_CHECKING:
+    from huggingface_hub import CommitInfo
+
+
+class Publishable(ABC):
+    """Something with state that is saved into a folder and pushed to the Hub.
+
+    Attributes:
+        published_files: Every file that a save may write. A push removes those of them that are
+            in the repository but not in the new state, so that nothing stale remains.
+    """
+
+    published_files: ClassVar[tuple[str, ...]]
+
+    def save_pretrained(self, directory: str | Path, *, license: str | None = None) -> None:
+        """Save into a folder, from which `from_pretrained` loads, with a model card.
+
+        Args:
+            directory: Created if missing; the files of an earlier save are replaced.
+            license: Licence for the card, as the Hub names it ("mit", "cc-by-4.0", "other", …).
+                By default the one that is known, if any.
+
+        Raises:
+            InvalidValueError: If the Hub knows no such licence.
+            OSError: If a file can not be written.
+        """
+        folder = Path(directory)
+        self._save(folder, license=license, name=folder.name)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        license: str | None = None,
+        private: bool | None = None,
+        token: str | bool | None = None,
+        revision: str | None = None,
+        commit_message: str | None = None,
+        create_pr: bool = False,
+    ) -> "CommitInfo":
+        """Push to a model repository on the Hub, as one commit; a push that fails leaves none.
+
+        Args:
+            repo_id: "namespace/name"; created if there is none.
+            license: Licence for the card, as the Hub names it. Required unless it is known from
+                where the object comes from: others may use what you publish only as it says.
+            private: Whether a new repository is private; the account's setting by default.
+            token: A token that may write, or True for the stored one, which is the default.
+            revision: Branch to commit to; created if there is none. The main branch by default.
+            commit_message: Says what was changed.
+            create_pr: Open a pull request instead of committing.
+
+        Returns:
+            The commit; `oid` is what `from_pretrained` takes as ``revision=``.
+
+        Raises:
+            InvalidValueError: If there is no licence, or the repository's name is not possible.
+            HubError: If the Hub refuses it or can not be reached.
+        """
+        # Late, because the client takes a while to load.
+        from huggingface_hub import HfApi
+
+        from hf_dxprivacy.hub.failures import explained
+
+        if not isinstance(repo_id, str):
+            raise InvalidTypeError(f"expected repo_id to be a string, got {repo_id!r}")
+        self._check_publishable(license)
+        api = HfApi(token=token, library_name=LIBRARY_NAME, library_version=__version__)
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            self._save(folder, license=license, name=repo_id)
+            with explained(repo_id, "push"):
+                api.create_repo(repo_id, private=private, exist_ok=True)
+                if revision is not None and not create_pr:
+                    api.create_branch(repo_id, branch=revision, exist_ok=True)
+                return api.upload_folder(
+                    repo_id=repo_id,
+                    folder_path=folder,
+                    revision=revision,
+                    commit_message=commit_message or f"Upload {type(self).__name__}",
+                    create_pr=create_pr,
+                    delete_patterns=_missing(folder, self.published_files),
+                )
+
+    @abstractmethod
+    def _save(self, folder: Path, *, license: str | None, name: str) -> None:
+        """Save into a folder; `name` is what the card calls it in its example of use."""
+
+    @abstractmethod
+    def _check_publishable(self, license: str | None) -> None:
+        """Raise if this can not be published as it is, before anything is written."""
+
+
+def _missing(folder: Path, names: Sequence[str]) -> list[str]:
+    return [name for name in names if not (folder / name).exists()]
