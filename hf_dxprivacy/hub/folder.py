@@ -6,9 +6,6 @@ so a folder whose writing was interrupted is recognised. Nothing in it is ever e
 """
 
 import hashlib
-import json
-import os
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
+from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 from hf_dxprivacy.hub import tensors
+from hf_dxprivacy.hub.records import read_json, to_json, write_whole
 
 FORMAT_VERSION = 1
 LIBRARY_NAME = "hf_dxprivacy"
@@ -90,11 +88,11 @@ def write_artifact(
         "vocabulary_sha256": hashlib.sha256(vocabulary).hexdigest(),
         **config,
     }
-    text = _to_json(entries)
+    text = to_json(entries)
     folder.mkdir(parents=True, exist_ok=True)
-    _write_whole(folder / VECTORS, tensors.serialized(vectors))
-    _write_whole(folder / VOCABULARY, [vocabulary])
-    _write_whole(folder / CONFIG, [text])
+    write_whole(folder / VECTORS, tensors.serialized(vectors))
+    write_whole(folder / VOCABULARY, [vocabulary])
+    write_whole(folder / CONFIG, [text])
 
 
 def read_artifact(folder: str | Path) -> Artifact:
@@ -132,7 +130,7 @@ def read_config(folder: str | Path) -> dict[str, Any]:
         ArtifactError: If it is missing, malformed, incomplete or of a newer format.
     """
     path = Path(folder) / CONFIG
-    config = _parse_json(path)
+    config = read_json(path, "expected the folder of an artifact")
     version = config.get("format_version")
     if config.get("library_name") != LIBRARY_NAME or type(version) is not int:
         raise ArtifactError(f"{path}: not written by {LIBRARY_NAME}")
@@ -159,7 +157,7 @@ def update_config(folder: str | Path, changes: Mapping[str, Any]) -> None:
     """
     _refuse_reserved(changes)
     config = read_config(folder) | dict(changes)
-    _write_whole(Path(folder) / CONFIG, [_to_json(config)])
+    write_whole(Path(folder) / CONFIG, [to_json(config)])
 
 
 def vocabulary_bytes(words: Iterable[str]) -> bytes:
@@ -205,38 +203,3 @@ def _read_words(path: Path, expected_sha256: str) -> tuple[str, ...]:
     if problem := _problem_with(words[:-1]):
         raise ArtifactError(f"{path}: {problem}")
     return words[:-1]
-
-
-def _parse_json(path: Path) -> dict[str, Any]:
-    try:
-        config = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ArtifactError(
-            f"{path}: cannot be read ({error.strerror}); expected the folder of an artifact"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"{path}: truncated or not JSON ({error})") from error
-    if not isinstance(config, dict):
-        raise ArtifactError(f"{path}: expected a JSON object, got {type(config).__name__}")
-    return config
-
-
-def _to_json(config: Mapping[str, Any]) -> bytes:
-    try:
-        text = json.dumps(config, indent=2, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidTypeError(f"the config is not JSON-serialisable: {error}") from error
-    return f"{text}\n".encode()
-
-
-def _write_whole(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        with beside.open("xb") as file:
-            for piece in pieces:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
