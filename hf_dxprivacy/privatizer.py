@@ -19,11 +19,13 @@ from hf_dxprivacy.guarantees import PrivacyGuarantee, text_disclosures
 from hf_dxprivacy.mechanisms import Mechanism, resolve_mechanism
 from hf_dxprivacy.plan import Case, OutOfVocabulary, Plan, WordCounts
 from hf_dxprivacy.randomness import RowStreams, keyed_generator, process_generator
+from hf_dxprivacy.settings import Settings, SpaceReference
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.stored import StoredPrivatizer
 from hf_dxprivacy.text import Cell, Row, RowReader, stop_words
 
 
-class DxPrivatizer:
+class DxPrivatizer(StoredPrivatizer):
     """Replaces the words of texts by other words, with a metric differential privacy guarantee.
 
     An instance goes straight into ``Dataset.map``, with ``batched=True`` or without, and with any
@@ -31,7 +33,7 @@ class DxPrivatizer:
     stable, so a second ``map`` over the same data returns the cached release and no second one.
 
     Args:
-        space: An `EmbeddingSpace`, the name of a built-in one, or a folder.
+        space: An `EmbeddingSpace`, the name of a built-in one, a folder, or a repository.
         mechanism: A name ("calibrated", "tem", "laplace", "mahalanobis", "hyperbolic"), or a
             `Mechanism` of the same space.
         epsilon: ε > 0, per unit of the mechanism's metric. Always your decision; no default.
@@ -94,16 +96,6 @@ class DxPrivatizer:
         self.index = index
         self.device = device
 
-    @classmethod
-    def from_pretrained(cls, name_or_path: "str | Path", **arguments: Any) -> "DxPrivatizer":
-        """Make a privatizer over a stored space.
-
-        Args:
-            name_or_path: Name of a built-in space, or a folder.
-            **arguments: As for the class; ``epsilon=`` is required.
-        """
-        return cls(EmbeddingSpace.from_pretrained(name_or_path), **arguments)
-
     def __getstate__(self) -> dict[str, Any]:
         derived = ("guarantee", "_reader", "_settings")
         state = {k: v for k, v in self.__dict__.items() if k not in derived}
@@ -142,6 +134,30 @@ class DxPrivatizer:
                 *text_disclosures(self.oov, self.case, len(self.stopwords), self.seed is not None),
             ),
             log_ratio_bound=self._bound,
+        )
+
+    @property
+    def settings(self) -> Settings:
+        """All decisions but the seed.
+
+        Raises:
+            InvalidValueError: If the space is in memory only, so that nothing can refer to it.
+        """
+        mechanism = self.mechanism
+        return Settings(
+            space=SpaceReference.to(self.space),
+            mechanism=mechanism.name,
+            epsilon=mechanism.epsilon,
+            options={name: mechanism.parameters[name] for name in mechanism.options},
+            text_column=list(self.text_columns),
+            # Named only if it differs: whoever loads this for another text column must not find
+            # the original text left beside the result.
+            output_column=(
+                None if self.output_columns == self.text_columns else list(self.output_columns)
+            ),
+            stopwords=sorted(self.stopwords),
+            oov=self.oov,
+            case=self.case,
         )
 
     def __call__(self, examples: Any, indices: Any = None, rank: int | None = None) -> Any:

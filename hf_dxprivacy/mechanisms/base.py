@@ -138,6 +138,10 @@ class Mechanism(ABC):
     def _assumptions(self) -> tuple[str, ...]:
         return ()
 
+    def _origin(self) -> tuple[str, ...]:
+        commit = self.space.commit
+        return () if commit is None else (f"The space is {commit.repo_id} at commit {commit.sha}.",)
+
     @cached_property
     def guarantee(self) -> PrivacyGuarantee:
         """What this mechanism promises for one word."""
@@ -147,7 +151,7 @@ class Mechanism(ABC):
             metric=self.metric,
             ldp_epsilon=epsilon * self.diameter,
             neighbour_epsilon={k: epsilon * d for k, d in self.neighbour_distances().items()},
-            assumptions=(*ALWAYS, *self._assumptions()),
+            assumptions=(*ALWAYS, *self._assumptions(), *self._origin()),
             log_ratio_bound=self.word_bound,
         )
 

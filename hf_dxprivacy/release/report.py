@@ -8,6 +8,7 @@ from typing import Any
 from hf_dxprivacy._version import __version__
 from hf_dxprivacy.privatizer import DxPrivatizer
 from hf_dxprivacy.release.job import Outcome
+from hf_dxprivacy.spaces import EmbeddingSpace
 
 # Those whose version may change a result.
 LIBRARIES = ("datasets", "faiss-cpu", "numpy", "pyarrow", "randomgen", "tokenizers")
@@ -30,7 +31,8 @@ def report(privatizer: DxPrivatizer, outcome: Outcome) -> dict[str, Any]:
         "guarantee": privatizer.guarantee.to_dict(),
         "mechanism": privatizer.mechanism.parameters,
         "space": {
-            "name": Path(space.location).name if space.location else None,
+            "name": _name_of(space),
+            "commit": space.commit.sha if space.commit else None,
             "digest": space.digest,
             "metric": space.metric,
             "words": len(space),
@@ -65,3 +67,9 @@ def _version(library: str) -> str | None:
         return metadata.version(library)
     except metadata.PackageNotFoundError:
         return None  # another build of the same library, such as faiss-gpu
+
+
+def _name_of(space: EmbeddingSpace) -> str | None:
+    if space.commit:
+        return space.commit.repo_id
+    return Path(space.location).name if space.location else None

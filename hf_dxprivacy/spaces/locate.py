@@ -70,7 +70,7 @@ def locate(
         if built_in:
             return Place(builtin.folder(text), text)
         return Place(Path(text), str(Path(text).resolve()))
-    if isinstance(name_or_path, str) and _may_be_repository(text):
+    if isinstance(name_or_path, str) and may_be_repository(text):
         found, commit = fetch(text, files, revision, access)
         return Place(found, str(found), commit)
     known = ", ".join(repr(name) for name in builtin.builtin_names()) or "none installed"
@@ -81,6 +81,7 @@ def locate(
     )
 
 
-def _may_be_repository(text: str) -> bool:
+def may_be_repository(text: str) -> bool:
+    """Tell whether a string has the form "namespace/name", so that it is looked up on the Hub."""
     namespace, _, name = text.partition("/")
     return bool(namespace and name) and "/" not in name and not text.startswith((".", "~"))
