@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import mmap
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,6 +89,19 @@ def read(path: Path, expected_sha256: str) -> NDArray[np.floating]:
             return np.asarray(np.memmap(file, dtype, "r", offset, shape))
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def release(vectors: NDArray[np.floating]) -> None:
+    """Give the memory back that reading a mapped matrix has filled; it stays in the page cache.
+
+    Args:
+        vectors: A matrix that `read` returned; any other is left alone.
+    """
+    base: Any = vectors
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def _digest(file: BinaryIO) -> tuple[str, int]:
