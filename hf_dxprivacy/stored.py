@@ -107,9 +107,11 @@ class StoredPrivatizer(Publishable):
         logger.warning("loaded a privatizer that is %s", str(privatizer.guarantee).split("\n")[0])
         return privatizer
 
-    def _save(self, folder: Path, *, license: str | None, name: str) -> None:
+    def _save(self, folder: Path) -> None:
+        self.settings.write(folder)
+
+    def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
         stored = self.settings
-        stored.write(folder)
         # The card is about what is loaded from here, which has no seed.
         loaded = self._over(self.space, stored.arguments())
         cards.write_privatizer_card(

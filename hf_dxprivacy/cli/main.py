@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from hf_dxprivacy._version import __version__
-from hf_dxprivacy.cli import privatize
+from hf_dxprivacy.cli import card, convert, privatize, push
 from hf_dxprivacy.cli.interrupts import Interrupted, signals_raise
 from hf_dxprivacy.cli.usage import UsageError
 from hf_dxprivacy.errors import DxPrivacyError
@@ -32,7 +32,12 @@ class Verb(Protocol):
         """
 
 
-VERBS: dict[str, Verb] = {"privatize": privatize}
+VERBS: dict[str, Verb] = {
+    "privatize": privatize,
+    "convert": convert,
+    "push": push,
+    "card": card,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -37,7 +37,22 @@ class Publishable(ABC):
             OSError: If a file can not be written.
         """
         folder = Path(directory)
-        self._save(folder, license=license, name=folder.name)
+        self._save(folder)
+        self._write_card(folder, license=license, name=folder.name)
+
+    def write_card(self, directory: str | Path, *, license: str | None = None) -> None:
+        """Make the model card anew in a folder that holds what this was loaded from.
+
+        Args:
+            directory: The folder.
+            license: As for `save_pretrained`.
+
+        Raises:
+            InvalidValueError: If the Hub knows no such licence.
+            OSError: If a file can not be written.
+        """
+        folder = Path(directory)
+        self._write_card(folder, license=license, name=folder.name)
 
     def push_to_hub(
         self,
@@ -80,7 +95,8 @@ class Publishable(ABC):
         api = HfApi(token=token, library_name=LIBRARY_NAME, library_version=__version__)
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
-            self._save(folder, license=license, name=repo_id)
+            self._save(folder)
+            self._write_card(folder, license=license, name=repo_id)
             with explained(repo_id, "push"):
                 api.create_repo(repo_id, private=private, exist_ok=True)
                 if revision is not None and not create_pr:
@@ -95,8 +111,12 @@ class Publishable(ABC):
                 )
 
     @abstractmethod
-    def _save(self, folder: Path, *, license: str | None, name: str) -> None:
-        """Save into a folder; `name` is what the card calls it in its example of use."""
+    def _save(self, folder: Path) -> None:
+        """Save into a folder, all but the card."""
+
+    @abstractmethod
+    def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
+        """Write the card; `name` is what it calls this in its example of use."""
 
     @abstractmethod
     def _check_publishable(self, license: str | None) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
-from hf_dxprivacy.hub import HubAccess, HubCommit, Publishable, folder
+from hf_dxprivacy.hub import HubAccess, HubCommit, Publishable, folder, tensors, update_config
 from hf_dxprivacy.spaces import checks, euclidean, persistence, readers
 from hf_dxprivacy.spaces.base import WordSpace
 from hf_dxprivacy.spaces.locate import Place, locate
@@ -158,16 +158,20 @@ class EmbeddingSpace(WordSpace, Publishable):
             )
         except (InvalidValueError, InvalidTypeError) as error:
             raise ArtifactError(f"{place.folder / folder.CONFIG}: {error}") from error
+        tensors.release(artifact.vectors)
         space.__dict__.update(known)
         persistence.remember(space)
         return space
 
-    def _save(self, folder: Path, *, license: str | None, name: str) -> None:
-        # A space can be saved without what the card shows, and mechanisms are not its to know.
+    def _save(self, folder: Path) -> None:
+        persistence.write(self, folder, self.neighbour_distances() | self._neighbours)
+
+    def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
+        # The card shows mechanisms at work, of which a space knows nothing.
         from hf_dxprivacy import cards
 
         cards.measure(self)
-        persistence.write(self, folder, self.neighbour_distances() | self._neighbours)
+        update_config(folder, {"figures": self.figures})
         cards.write_space_card(self, folder, license=license, name=name)
 
     def _check_publishable(self, license: str | None) -> None:

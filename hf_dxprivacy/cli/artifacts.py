@@ -1,0 +1,28 @@
+"""What a folder holds that was saved."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hf_dxprivacy.errors import ArtifactError
+
+if TYPE_CHECKING:
+    from hf_dxprivacy.hub import Publishable
+
+
+def load(folder: str) -> "Publishable":
+    """Load a space or a privatizer from a folder.
+
+    Raises:
+        ArtifactError: If the folder holds neither, or is damaged.
+    """
+    # Late, because they take a while to load, which help should not.
+    from hf_dxprivacy import settings
+    from hf_dxprivacy.privatizer import DxPrivatizer
+    from hf_dxprivacy.spaces import EmbeddingSpace
+
+    path = Path(folder)
+    if (path / settings.FILE).is_file():
+        return DxPrivatizer.from_pretrained(path)
+    if not path.is_dir():
+        raise ArtifactError(f"{folder}: expected a folder that save_pretrained has written")
+    return EmbeddingSpace.from_pretrained(path)

@@ -1,0 +1,104 @@
+"""Make a space, ready to use and to push, from a file of word vectors.
+
+The file is in one of the usual formats: GloVe text, word2vec text or binary, fastText .vec, each
+plain or gzip-compressed.
+
+  hf-dxprivacy convert glove.6B.100d.txt --output glove --limit 50000 --license pddl
+  hf-dxprivacy privatize reviews.csv --output released.csv --space ./glove --epsilon 5
+
+The folder holds the vectors, the vocabulary, a config.json with digests of both, and a model card
+with the distances between the words and what the mechanisms do to them. epsilon is per unit of
+distance; --unit-step scales the vectors so that the median distance to the nearest neighbour is 1,
+as in the built-in spaces.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hf_dxprivacy.cli.usage import UsageError, at_least, usage
+
+if TYPE_CHECKING:
+    from hf_dxprivacy.spaces import EmbeddingSpace
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.usage = "%(prog)s VECTORS --output FOLDER [options]"
+    add = parser.add_argument
+    add("vectors", metavar="VECTORS", type=Path, help="the file of word vectors")
+    add("--output", required=True, type=Path, metavar="FOLDER", help="the folder to make")
+    add("--overwrite", action="store_true", help="replace the space that FOLDER holds")
+    add(
+        "--limit",
+        type=at_least(1),
+        metavar="N",
+        help="read the first N words only, which are usually the most frequent",
+    )
+    add(
+        "--metric",
+        choices=("euclidean", "poincare"),
+        default="euclidean",
+        help="poincare is for points inside the unit ball (%(default)s)",
+    )
+    add("--unit-step", action="store_true", help="scale to a median nearest distance of 1")
+    add(
+        "--license",
+        metavar="ID",
+        help="licence of the vectors as the Hub names it, such as mit or cc-by-4.0",
+    )
+    add("--source", metavar="TEXT", help="where the vectors come from, for the card")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Convert a file.
+
+    Raises:
+        UsageError: If the folder is in use, or the licence is not one of the Hub's.
+        DxPrivacyError: If the file is malformed.
+        OSError: If a file can not be read or written.
+    """
+    _check_place(args.output, args.overwrite)
+    # Late, because they take a while to load, which help should not.
+    from hf_dxprivacy import cards
+
+    if args.license is not None:
+        with usage():
+            cards.require_licence(args.license, {})
+    space = _read(args)
+    if args.output.exists():
+        space.save_pretrained(args.output, license=args.license)
+    else:
+        args.output.parent.mkdir(parents=True, exist_ok=True)
+        # Complete before it appears: an interruption leaves no folder that looks like a space.
+        with tempfile.TemporaryDirectory(dir=args.output.parent, prefix=".") as beside:
+            written = Path(beside) / args.output.name
+            space.save_pretrained(written, license=args.license)
+            written.rename(args.output)
+    step = space.neighbour_distances()[1]
+    print(
+        f"{args.output}: {len(space)} words x {space.dim} dimensions, {space.metric}; median "
+        f"distance to the nearest neighbour {step:.4g}",
+        file=sys.stderr,
+    )
+
+
+def _check_place(folder: Path, overwrite: bool) -> None:
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not (folder / "config.json").is_file():
+        raise UsageError(f"{folder} exists and holds no space; name another folder")
+    if not overwrite:
+        raise UsageError(f"{folder} holds a space already; name another folder, or --overwrite it")
+
+
+def _read(args: argparse.Namespace) -> "EmbeddingSpace":
+    from hf_dxprivacy.spaces import EmbeddingSpace
+
+    space = EmbeddingSpace.from_text_vectors(args.vectors, limit=args.limit)
+    given = {"source": args.source, "licence": args.license}
+    provenance = space.provenance | {k: value for k, value in given.items() if value}
+    space = EmbeddingSpace(space.words, space.vectors, args.metric, provenance=provenance)
+    return space.rescale(1.0 / space.neighbour_distances()[1]) if args.unit_step else space
