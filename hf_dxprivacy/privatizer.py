@@ -18,7 +18,7 @@ from hf_dxprivacy.errors import InvalidTypeError
 from hf_dxprivacy.guarantees import PrivacyGuarantee, text_disclosures
 from hf_dxprivacy.mechanisms import Mechanism, resolve_mechanism
 from hf_dxprivacy.plan import Case, OutOfVocabulary, Plan, WordCounts
-from hf_dxprivacy.randomness import RowStreams, keyed_generator, process_generator
+from hf_dxprivacy.randomness import RowStreams, row_streams
 from hf_dxprivacy.settings import Settings, SpaceReference
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.stored import StoredPrivatizer
@@ -273,19 +273,11 @@ class DxPrivatizer(StoredPrivatizer):
         column: str,
         keys: Sequence[int] | None,
     ) -> RowStreams:
-        if self.seed is None:
-            return RowStreams.single(process_generator(), int(drawn.sum()))
         lengths = [0 if row is None else len(row.words) for row in rows]
         row_of_word = np.repeat(np.arange(len(rows)), lengths)
-        generators = []
-        for position, row in enumerate(rows):
-            key = None if keys is None else int(keys[position])
-            # The words and the settings are part of the identity: another text under the same
-            # index and seed (of another split, say) has independent noise, and so has another
-            # release of the same text. Two releases with one noise would cancel it out.
-            identity = () if row is None else row.words
-            generators.append(keyed_generator(self.seed, self._settings, column, key, *identity))
-        return RowStreams(generators, np.bincount(row_of_word[drawn], minlength=len(rows)))
+        counts = np.bincount(row_of_word[drawn], minlength=len(rows))
+        contents = [() if row is None else row.words for row in rows]
+        return row_streams(self.seed, (self._settings, column), contents, keys, counts)
 
     def _bound(self, text_a: str, text_b: str) -> float:
         """Bound the log-ratio of two texts; see `PrivacyGuarantee.bound`."""

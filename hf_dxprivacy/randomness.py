@@ -154,6 +154,34 @@ class RowStreams:
         )
 
 
+def row_streams(
+    seed: int | None,
+    release: Sequence[str],
+    contents: Sequence[Sequence[str]],
+    keys: Sequence[int] | None,
+    counts: ArrayLike,
+) -> RowStreams:
+    """Return the noise of a batch: this process's own, or one stream for each row.
+
+    Args:
+        seed: None for fresh noise.
+        release: What a seed is used for: the settings that decide the law, and the column.
+        contents: What each row holds.
+        keys: The index of each row, if known.
+        counts: How many words of each row are drawn anew.
+    """
+    if seed is None:
+        return RowStreams.single(process_generator(), int(np.sum(counts)))
+    # The content and the settings are part of the identity: another text under the same index and
+    # seed (of another split, say) has independent noise, and so has another release of the same
+    # text. Two releases with one noise would cancel it out.
+    generators = [
+        keyed_generator(seed, *release, None if keys is None else int(keys[row]), *content)
+        for row, content in enumerate(contents)
+    ]
+    return RowStreams(generators, counts)
+
+
 def _runs(start: int, end: int, limit: int) -> Iterator[NDArray[np.int64]]:
     for first in range(start, end, limit):
         yield np.arange(first, min(first + limit, end))
