@@ -177,6 +177,9 @@ def _problem_with(words: Sequence[str]) -> str | None:
         seen: set[str] = set()
         twice = next(word for word in words if word in seen or seen.add(word))  # type: ignore[func-returns-value]
         return f"the word {twice!r} occurs twice"
+    text = "".join(words)
+    if all(words) and "\n" not in text and "\r" not in text:
+        return None
     for row, word in enumerate(words):
         if not word or "\n" in word or "\r" in word:
             return f"row {row}: the word {word!r} is empty or contains a line break"

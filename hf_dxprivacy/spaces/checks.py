@@ -43,11 +43,27 @@ def as_words(words: Iterable[str]) -> tuple[str, ...]:
     listed = tuple(words)
     if not listed:
         raise InvalidValueError("expected at least one word, got an empty vocabulary")
+    if _all_fit(listed):
+        return listed
     for row, word in enumerate(listed):
         if not isinstance(word, str):
             raise InvalidTypeError(f"expected words to be strings, got {word!r} at row {row}")
         check_word(word, f"row {row}")
     return tuple(map(str, listed))
+
+
+def _all_fit(words: tuple[str, ...]) -> bool:
+    """Tell at once whether no word needs to be looked at: there may be hundreds of thousands."""
+    if set(map(type, words)) != {str} or not all(words):
+        return False
+    text = "\n".join(words)
+    if text.count("\n") >= len(words) or "\r" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_word(word: str, where: str) -> None:
