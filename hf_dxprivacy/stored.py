@@ -83,6 +83,11 @@ class StoredPrivatizer(Publishable):
             folder = settings.find(name_or_path, revision, access)
             if folder is not None:
                 return cls._load(folder, access, arguments)
+        elif (Path(name_or_path) / settings.FILE).is_file():
+            raise InvalidValueError(
+                f"{name_or_path} holds a privatizer, which has its own ε: leave epsilon out, or "
+                "load it and make another privatizer over its space"
+            )
         space = EmbeddingSpace.from_pretrained(name_or_path, revision=revision, **asdict(access))
         return cls._over(space, arguments)
 
