@@ -73,10 +73,8 @@ def certify(
     Returns:
         ε*(s) by grid index; see `certificate_store.grid_rate`.
     """
-    # One step below ε/2 is feasible for certain, whatever the margin for rounding.
-    wanted = range(_grid_index(lowest) - STEPS_PER_OCTAVE - 1, _grid_index(highest) + 1)
     known = certificate_store.load(space, beta)
-    rates = {k: grid_rate(k) for k in wanted if k not in known}
+    rates = {k: grid_rate(k) for k in _wanted(lowest, highest) if k not in known}
     if rates:
         floor = truncation_weight(len(space), beta)
         levels = privacy_levels(space, list(rates.values()), floor, progress=progress)
@@ -85,6 +83,16 @@ def certify(
     if rates:
         certificate_store.save(space, beta)
     return known
+
+
+def is_certified(space: EmbeddingSpace, epsilon: float, beta: float = 0.001) -> bool:
+    """Tell whether all levels that an ε needs are remembered, so that it starts without delay.
+
+    Raises:
+        ArtifactError: If what is remembered is damaged, impossible, or of another space.
+    """
+    known = certificate_store.load(space, beta)
+    return all(k in known for k in _wanted(epsilon, epsilon))
 
 
 def calibrated_rate(
@@ -104,6 +112,12 @@ def calibrated_rate(
     known = certify(space, epsilon, epsilon, beta, progress)
     best = max(k for k, level in known.items() if level <= epsilon)
     return Calibration(grid_rate(best), known[best])
+
+
+def _wanted(lowest: float, highest: float) -> range:
+    """Return the grid indices of the slopes that an ε of a range may need."""
+    # One step below ε/2 is feasible for certain, whatever the margin for rounding.
+    return range(_grid_index(lowest) - STEPS_PER_OCTAVE - 1, _grid_index(highest) + 1)
 
 
 def _grid_index(slope: float) -> int:

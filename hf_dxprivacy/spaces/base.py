@@ -152,8 +152,21 @@ class WordSpace:
         for k in ks:
             _validate.at_least(1, k=k)
         if missing := [k for k in ks if k not in self._neighbours]:
-            self._neighbours.update(nearest.median_distances(self._distances, missing))
+            sampled = self.sampled_neighbour_distances(missing)
+            self._neighbours.update({k: float(np.median(d)) for k, d in sampled.items()})
         return {k: self._neighbours[k] for k in ks}
+
+    def sampled_neighbour_distances(
+        self, ks: Sequence[int] = NEIGHBOUR_RANKS
+    ) -> dict[int, NDArray[np.float64]]:
+        """Return the distances over which `neighbour_distances` takes its median.
+
+        Returns:
+            (m,) float64 by k; entries of the same place are of the same word.
+        """
+        if missing := [k for k in ks if k not in self._sampled]:
+            self._sampled.update(nearest.sampled_distances(self._distances, missing))
+        return {k: self._sampled[k] for k in ks}
 
     @cached_property
     def _distances(self) -> Distances:
@@ -165,6 +178,10 @@ class WordSpace:
 
     @cached_property
     def _neighbours(self) -> dict[int, float]:
+        return {}
+
+    @cached_property
+    def _sampled(self) -> dict[int, NDArray[np.float64]]:
         return {}
 
     @cached_property

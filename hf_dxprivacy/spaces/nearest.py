@@ -33,15 +33,17 @@ def nearest(
     return order, row_distances[order]
 
 
-def median_distances(distances: Distances, ks: Sequence[int]) -> dict[int, float]:
-    """Return the median distance to the k-th nearest other row, for each k.
+def sampled_distances(distances: Distances, ks: Sequence[int]) -> dict[int, NDArray[np.float64]]:
+    """Return the distances to the k-th nearest other row, for each k, of evenly spaced rows.
 
-    The median is over at most `SAMPLE` evenly spaced rows; k is capped at V−1, and a lone row
-    counts as its own neighbour at distance 0.
+    k is capped at V−1, and a lone row counts as its own neighbour at distance 0.
 
     Args:
         distances: The distances of a space.
         ks: Ranks, each at least 1.
+
+    Returns:
+        (min(V, `SAMPLE`),) float64 by k.
     """
     size = len(distances.vectors)
     sample = np.unique(np.linspace(0, size - 1, min(size, SAMPLE)).round().astype(np.int64))
@@ -54,4 +56,4 @@ def median_distances(distances: Distances, ks: Sequence[int]) -> dict[int, float
             best = np.partition(best, keep - 1, axis=1)[:, :keep]
     # Each sampled row is among its own nearest, at 0, so that column k is its k-th neighbour.
     best.sort(axis=1)
-    return {k: float(np.median(best[:, rank])) for k, rank in ranks.items()}
+    return {k: best[:, rank].copy() for k, rank in ranks.items()}

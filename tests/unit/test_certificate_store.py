@@ -10,7 +10,7 @@ import pytest
 
 from hf_dxprivacy.errors import ArtifactError
 from hf_dxprivacy.mechanisms import CalibratedExponential, certificate, certificate_store
-from hf_dxprivacy.mechanisms.certificate import certify
+from hf_dxprivacy.mechanisms.certificate import certify, is_certified
 from hf_dxprivacy.mechanisms.certificate_store import grid_rate
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -118,6 +118,17 @@ def test_range_of_levels_serves_every_level_within(computed: list[int]) -> None:
         assert mechanism.exact_epsilon() <= epsilon
         assert mechanism.rate >= epsilon / 2 * grid_rate(-1)
     assert computed == [len(levels)]
+
+
+def test_asking_what_is_certified_works_nothing_out(computed: list[int]) -> None:
+    space = make_space()
+    assert not is_certified(space, 2.0)
+    assert computed == []
+    CalibratedExponential(space, 2.0)
+    assert is_certified(space, 2.0)
+    assert not is_certified(space, 2.5)
+    assert not is_certified(space, 2.0, beta=0.01)
+    assert len(computed) == 1
 
 
 def test_partly_known_levels_are_completed(cache: Path, computed: list[int]) -> None:

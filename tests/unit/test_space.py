@@ -162,6 +162,15 @@ def test_neighbour_distances_of_a_large_space_use_an_even_sample() -> None:
     assert space.neighbour_distances((10,)) == {10: pytest.approx(np.median(tenth), rel=1e-9)}
 
 
+def test_medians_are_of_the_sampled_distances(space: EmbeddingSpace) -> None:
+    sampled = space.sampled_neighbour_distances((1, 10))
+    assert [d.shape for d in sampled.values()] == [(60,), (60,)]
+    for k, found in sampled.items():
+        expected = [space.neighbours(row, k)[-1][1] for row in range(60)]
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+        assert space.neighbour_distances((k,)) == {k: float(np.median(found))}
+
+
 def test_a_space_of_one_word() -> None:
     space = EmbeddingSpace.from_vectors(["only"], [[1.0, 2.0]])
     assert space.distances([0, -1]).tolist() == [[0.0], [0.0]]
@@ -564,9 +573,7 @@ def test_a_folder_that_is_gone_is_named(tmp_path: Path, space: EmbeddingSpace) -
     space.save_pretrained(tmp_path / "mine")
     pickled = pickle.dumps(EmbeddingSpace.from_pretrained(tmp_path / "mine"))
     shutil.rmtree(tmp_path / "mine")
-    with pytest.raises(
-        InvalidValueError, match=f"got '{tmp_path / 'mine'}', which is none"
-    ):
+    with pytest.raises(InvalidValueError, match=f"got '{tmp_path / 'mine'}', which is none"):
         unpickled_afresh(pickled)
 
 
