@@ -11,6 +11,9 @@ import pytest
 
 from hf_dxprivacy.spaces import EmbeddingSpace
 
+# A Hub on the loopback interface, which the client finds as it would find any other.
+pytest_plugins = ["hub_server.fixtures"]
+
 DATA = Path(os.environ.get("HF_DXPRIVACY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
@@ -29,7 +32,6 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_DXPRIVACY_CACHE", str(folder / "dxprivacy"))
         patch.setenv("HF_DATASETS_CACHE", str(folder / "datasets"))
-        patch.setenv("HF_HUB_OFFLINE", "1")
         yield
 
 

@@ -15,7 +15,7 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-from hf_dxprivacy.errors import HubError, HubFileNotFoundError, InvalidValueError
+from hf_dxprivacy.errors import DxPrivacyError, HubError, HubFileNotFoundError, InvalidValueError
 
 # The root of all errors of the client's HTTP library, whichever one it uses.
 _TRANSPORT: type[Exception] = HfHubHTTPError.__bases__[0]
@@ -39,29 +39,45 @@ def explained(repo_id: str, what: str) -> Iterator[None]:
     Raises:
         HubFileNotFoundError: If the repository lacks the file.
         HubError: For whatever else the Hub refuses or the network does not bring.
-        InvalidValueError: If the name can not be one of a repository.
+        OSError: As it is, if it is this machine's, such as a full disk.
+        InvalidValueError: If the name can not be one of a repository, or the Hub refuses the card.
     """
     try:
         yield
-    except HFValidationError as error:
-        raise InvalidValueError(
-            f"{repo_id!r} can not be a repository on the Hub (expected 'namespace/name'): {error}"
-        ) from error
-    except LocalEntryNotFoundError as error:
-        raise HubError(
-            f"{repo_id}: {what} is not in the cache, and {_why_not_fetched(error)}"
-        ) from error
-    except EntryNotFoundError as error:
-        raise HubFileNotFoundError(f"{repo_id}: there is no {what}") from error
-    except OfflineModeIsEnabled as error:
-        raise HubError(f"{repo_id}, {what}: {_OFFLINE}") from error
-    except HfHubHTTPError as error:
-        raise HubError(f"{repo_id}, {what}: {_refusal(error)}") from error
-    except _TRANSPORT as error:
-        raise HubError(
-            f"{repo_id}, {what}: {constants.ENDPOINT} can not be reached, or the connection broke "
+    except Exception as error:
+        ours = _of_the_hub(error, f"{repo_id}, {what}") or _of_the_way(error, f"{repo_id}, {what}")
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def _of_the_hub(error: Exception, what: str) -> DxPrivacyError | None:
+    """Return the error for something that the Hub, its client or the cache refuses."""
+    if isinstance(error, HFValidationError):
+        return InvalidValueError(f"{what}: expected a repository 'namespace/name': {error}")
+    if isinstance(error, LocalEntryNotFoundError):
+        return HubError(f"{what}: not in the cache, and {_why_not_fetched(error)}")
+    if isinstance(error, EntryNotFoundError):
+        return HubFileNotFoundError(f"{what}: there is no such file")
+    if isinstance(error, OfflineModeIsEnabled):
+        return HubError(f"{what}: {_OFFLINE}")
+    if isinstance(error, HfHubHTTPError):
+        return HubError(f"{what}: {_refusal(error)}")
+    if isinstance(error, ValueError) and not isinstance(error, DxPrivacyError):
+        return InvalidValueError(f"{what}: the Hub refuses the model card: {error}")
+    return None
+
+
+def _of_the_way(error: Exception, what: str) -> HubError | None:
+    """Return the error for a network that does not bring it; None for a fault of this machine."""
+    if isinstance(error, _TRANSPORT):
+        return HubError(
+            f"{what}: {constants.ENDPOINT} can not be reached, or the connection broke "
             f"({type(error).__name__}); check it and try again"
-        ) from error
+        )
+    # The client wraps whatever ends an upload, and has no class for a file that is too short.
+    wrapped = isinstance(error, RuntimeError) or (isinstance(error, OSError) and not error.errno)
+    return HubError(f"{what}: {error}; check the connection and try again") if wrapped else None
 
 
 def _why_not_fetched(error: LocalEntryNotFoundError) -> str:

@@ -99,7 +99,7 @@ class Publishable(ABC):
             self._write_card(folder, license=license, name=repo_id)
             with explained(repo_id, "push"):
                 api.create_repo(repo_id, private=private, exist_ok=True)
-                if revision is not None and not create_pr:
+                if revision and not create_pr and not revision.startswith("refs/"):
                     api.create_branch(repo_id, branch=revision, exist_ok=True)
                 return api.upload_folder(
                     repo_id=repo_id,

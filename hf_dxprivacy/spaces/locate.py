@@ -1,10 +1,11 @@
 """From the name that a user gives to the folder that holds the files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 from hf_dxprivacy.hub import HubAccess, HubCommit, fetch
 from hf_dxprivacy.spaces import builtin
 
@@ -22,6 +23,23 @@ class Place:
     folder: Path
     location: str
     commit: HubCommit | None = None
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Say of a damaged file that it came from the Hub, and how to fetch it again.
+
+        Raises:
+            ArtifactError: In the place of one that is raised inside.
+        """
+        try:
+            yield
+        except ArtifactError as error:
+            if self.commit is None:
+                raise
+            raise ArtifactError(
+                f"{self.commit}: {error}; if the repository has the right file, "
+                "force_download=True fetches it again"
+            ) from error
 
     @classmethod
     def again(cls, location: str, commit: HubCommit | None, files: Sequence[str]) -> "Place":
