@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import HubAccess, HubCommit, Publishable, folder, tensors, update_config
-from hf_dxprivacy.spaces import checks, euclidean, persistence, readers
+from hf_dxprivacy.spaces import checks, euclidean, models, persistence, readers
 from hf_dxprivacy.spaces.base import WordSpace
 from hf_dxprivacy.spaces.locate import Place, locate
 
@@ -18,8 +18,9 @@ from hf_dxprivacy.spaces.locate import Place, locate
 class EmbeddingSpace(WordSpace, Publishable):
     """A vocabulary with one vector per word and a metric; immutable.
 
-    Make one with `from_vectors`, `from_text_vectors` or `from_pretrained`. Words are kept as they
-    are given; two that differ only in Unicode normalisation are two words.
+    Make one with `from_pretrained`, `from_vectors`, `from_text_vectors`, `from_transformers` or
+    `from_static`. Words are kept as they are given; two that differ only in Unicode normalisation
+    are two words.
 
     It pickles to a path and a digest, never to its matrix: an in-memory space is first saved in
     the user's cache (``$HF_DXPRIVACY_CACHE``), and worker processes map it from there.
@@ -86,6 +87,73 @@ class EmbeddingSpace(WordSpace, Publishable):
         return cls(tuple(words), vectors, provenance={"source": Path(path).name, "limit": limit})
 
     @classmethod
+    def from_transformers(
+        cls,
+        model_id: str | Path,
+        *,
+        revision: str | None = None,
+        cache_dir: str | Path | None = None,
+        token: str | bool | None = None,
+        local_files_only: bool = False,
+        subwords: bool = False,
+    ) -> "EmbeddingSpace":
+        """Take the input embedding of a `transformers` model, as it is stored, in float32.
+
+        The words are those that are exactly one token of the model's tokenizer in running text;
+        special tokens and pieces of words are left out. Only the configuration, the tokenizer and
+        the safetensors file with the embedding are read, all from one commit, which the provenance
+        names. No code of a repository is run. Nothing is scaled; to make ε count steps to the
+        nearest neighbour, as in the built-in spaces:
+
+        >>> space = EmbeddingSpace.from_transformers("sentence-transformers/all-MiniLM-L6-v2")
+        >>> space = space.rescale(1 / space.neighbour_distances()[1])
+
+        Args:
+            model_id: A repository on the Hub or a local folder.
+            revision: Branch, tag or commit on the Hub; the main branch by default.
+            cache_dir: Cache of the Hub's files; ``$HF_HUB_CACHE`` by default.
+            token: A token for the Hub, True for the stored one, False for none.
+            local_files_only: Use what the cache has, and no network.
+            subwords: Take every token that is not special, by its name in the tokenizer ("##ing",
+                "Ġthe"), as a `TokenPrivatizer` needs it; also those that no text becomes, such as
+                "[unused1]" of BERT. Tokens that hold a line break are left out.
+
+        Raises:
+            InvalidValueError: If `transformers` can not load the model or its tokenizer, there are
+                no such words, or tokenizer and embedding do not belong together.
+            InvalidTypeError: If the tokenizer is not backed by the `tokenizers` library.
+            HubError: If the Hub refuses it or can not be reached.
+            ArtifactError: If there are no safetensors files, or they do not fit the model.
+            MissingExtraError: If torch or transformers is not installed.
+        """
+        access = HubAccess(cache_dir, token, local_files_only)
+        words, vectors, source = models.read_transformers(model_id, revision, access, subwords)
+        return cls(words, vectors, provenance=source)
+
+    @classmethod
+    def from_static(cls, model: Any) -> "EmbeddingSpace":
+        """Take the vectors of a static model of model2vec.
+
+        The words are those that are exactly one token of the model's tokenizer in running text,
+        each with the vector (times its weight) that the model adds up for it.
+
+        >>> space = EmbeddingSpace.from_static("minishlab/potion-base-8M")
+
+        Args:
+            model: A `model2vec.StaticModel`, the folder of one, or a repository on the Hub, of
+                which the main branch is read.
+
+        Raises:
+            InvalidValueError: If model2vec can not load it, its parts do not fit together, or
+                there are no such words.
+            InvalidTypeError: If it is something else.
+            HubError: If the Hub refuses it or can not be reached.
+            MissingExtraError: If model2vec is not installed.
+        """
+        words, vectors, source = models.read_static(model)
+        return cls(words, vectors, provenance=source)
+
+    @classmethod
     def from_pretrained(
         cls,
         name_or_path: str | Path,
@@ -145,7 +213,8 @@ class EmbeddingSpace(WordSpace, Publishable):
 
     @classmethod
     def _at(cls, place: Place) -> "EmbeddingSpace":
-        artifact = folder.read_artifact(place.folder)
+        with place.named():
+            artifact = folder.read_artifact(place.folder)
         try:
             known = persistence.known_results(artifact.config)
             description = persistence.fields(artifact.config)

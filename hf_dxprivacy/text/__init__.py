@@ -3,6 +3,7 @@
 from hf_dxprivacy.text.case import apply_case, case_pattern
 from hf_dxprivacy.text.rows import Cell, Row, RowReader, TextRow
 from hf_dxprivacy.text.stopwords import stop_words
+from hf_dxprivacy.text.vocabulary import TokenVocabulary
 from hf_dxprivacy.text.words import OTHER_FORMS, plain_apostrophes
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Row",
     "RowReader",
     "TextRow",
+    "TokenVocabulary",
     "apply_case",
     "case_pattern",
     "plain_apostrophes",
