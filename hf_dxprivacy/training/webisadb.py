@@ -1,0 +1,167 @@
+"""Is-a relations from WebIsADB, which were extracted from the web.
+
+[S]: Seitner et al., "A large database of hypernymy relations extracted from the web" (LREC 2016).
+[H]: Feyisetan, Diethe & Drake, "Leveraging hierarchical representations for preserving privacy and
+utility in text" (ICDM 2019). The data are published under CC BY-NC-SA 3.0, which also binds what is
+trained on them.
+"""
+
+import tempfile
+from collections.abc import Iterable, Iterator, Set
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from hf_dxprivacy import _validate
+from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
+from hf_dxprivacy.text import stop_words
+from hf_dxprivacy.training.offensive import offensive_words
+from hf_dxprivacy.training.parts import find_files, read_parts
+from hf_dxprivacy.training.relations import Relations
+from hf_dxprivacy.training.webisadb_summary import Tally, WebIsADBSummary
+
+
+@dataclass(frozen=True, eq=False)
+class WebIsADB(Relations):
+    """Relations of WebIsADB.
+
+    Attributes:
+        summary: What was read, and what was removed.
+    """
+
+    summary: WebIsADBSummary
+
+
+def read_webisadb(
+    paths: str | Path | Iterable[str | Path],
+    *,
+    vocabulary: Iterable[str],
+    min_frequency: int = 10,
+    min_links: int = 3,
+    stopwords: str | Set[str] | None = "english",
+    offensive: str | Path | Iterable[str] | None = "english",
+    work: str | Path | None = None,
+    progress: bool = True,
+) -> WebIsADB:
+    """Read WebIsADB [S] and choose relations by the recipe of [H].
+
+    Read are the published dump (``_id,instance,class,frequency,pidspread,pldspread,modifications``)
+    and the flattened ``webisa_N.csv`` of WebIsALOD, of which the columns ``ilemma`` and ``clemma``
+    are what the dump has as instance and class; with or without a header, and in any nesting of
+    gzip, bzip2, xz and tar. A row is a line. Memory does not grow with the size of the files.
+
+    Args:
+        paths: A file, a folder, or several. Of the ``webisa_N.csv`` give one: each of them holds
+            the rows of those with a larger N once more.
+        vocabulary: Words that relations may be between. Letter case makes no difference here, and
+            all names of the result are in lower case.
+        min_frequency: How often a pair has to occur, all rows about it together.
+        min_links: In how many of the relations that are returned each word takes part at least.
+            Removing a word takes links from others, which are then looked at again until all have
+            enough; [H] drops words with fewer than 3 links once.
+        stopwords: None, "english" for the list of `hf_dxprivacy.text`, or a set of words.
+        offensive: None, "english" for the list of the package better-profanity, a file with one
+            word a line, or the words.
+        work: A folder for what was read so far, about 2 % of the files unpacked. A second call for
+            the same files and vocabulary goes on from there, also if the first one was killed or
+            had other filters. By default a temporary one.
+        progress: Show a progress bar over the bytes of the files.
+
+    Returns:
+        The relations, whose `summary` says what was read and what every filter has removed.
+
+    Raises:
+        ArtifactError: If a file is missing, not of WebIsADB, or an archive is damaged, or there is
+            no row at all. Damaged rows are counted and never an error.
+        InvalidValueError: If the vocabulary is empty or an option out of its bounds.
+        InvalidTypeError: If an option is of another type.
+        MissingExtraError: If Polars, or better-profanity where it is asked for, is not installed.
+    """
+    # Imported here because it needs the extra.
+    from hf_dxprivacy.training.webisadb_segments import Segments, threads
+
+    _validate.at_least(0, min_frequency=min_frequency, min_links=min_links)
+    words = _lower_case(vocabulary)
+    unwanted = stop_words(stopwords), offensive_words(offensive)
+    files = find_files(paths)
+    size = sum(file.stat().st_size for file in files)
+    with (
+        _folder(work) as folder,
+        ThreadPoolExecutor(threads()) as pool,
+        tqdm(total=size, desc="WebIsADB", unit="B", unit_scale=True, disable=not progress) as bar,
+    ):
+        segments, tally = Segments(folder, words), Tally()
+        for part in read_parts(files, bar):
+            for found in segments.include(part, pool):
+                tally += found
+                bar.set_postfix_str(f"{tally.rows:,} rows, {tally.rows / tally.seconds:,.0f}/s")
+        if not tally.rows:
+            raise ArtifactError(f"{files[0]}: expected rows of WebIsADB, found none")
+        frequent, pairs = segments.totals(min_frequency)
+    return _select(frequent, pairs, words, tally, unwanted, min_links)
+
+
+def _lower_case(vocabulary: Iterable[str]) -> list[str]:
+    if isinstance(vocabulary, str):
+        raise InvalidTypeError("expected vocabulary to be several words, got one string")
+    words = sorted({word.lower() for word in vocabulary})
+    if not words:
+        raise InvalidValueError("expected vocabulary to hold at least one word, it is empty")
+    return words
+
+
+@contextmanager
+def _folder(work: str | Path | None) -> Iterator[Path]:
+    if work is not None:
+        yield Path(work)
+        return
+    with tempfile.TemporaryDirectory(prefix="webisadb-") as folder:
+        yield Path(folder)
+
+
+def _select(
+    pairs: NDArray[np.int64],
+    distinct: int,
+    words: list[str],
+    tally: Tally,
+    unwanted: tuple[Set[str], Set[str]],
+    min_links: int,
+) -> WebIsADB:
+    """Apply the filters after the one for frequency, and number the words that are left."""
+    sizes = [distinct, len(pairs)]
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    sizes.append(len(pairs))
+    for listed in unwanted:
+        kept = np.array([word not in listed for word in words])
+        pairs = pairs[kept[pairs].all(axis=1)]
+        sizes.append(len(pairs))
+    pairs = _linked(pairs, min_links)
+    sizes.append(len(pairs))
+    infrequent, reflexive, stop, offensive, few_links = (-np.diff(sizes)).tolist()
+    summary = WebIsADBSummary(
+        **asdict(tally),
+        pairs=distinct,
+        infrequent=infrequent,
+        reflexive=reflexive,
+        stop_words=stop,
+        offensive=offensive,
+        few_links=few_links,
+        relations=len(pairs),
+    )
+    used, numbers = np.unique(pairs, return_inverse=True)
+    ordered = np.unique(numbers.reshape(-1, 2), axis=0).astype(np.int64)
+    return WebIsADB(tuple(words[row] for row in used), ordered, summary)
+
+
+def _linked(pairs: NDArray[np.int64], min_links: int) -> NDArray[np.int64]:
+    """Remove words with too few links until there are none."""
+    while True:
+        enough = (np.bincount(pairs.ravel())[pairs] >= min_links).all(axis=1)
+        if enough.all():
+            return pairs
+        pairs = pairs[enough]
