@@ -77,8 +77,19 @@ def require_clear(examples: Mapping[str, Any], columns: Sequence[str]) -> None:
         )
 
 
-def require(examples: Any, columns: Sequence[str]) -> None:
+def require(
+    examples: Any,
+    columns: Sequence[str],
+    argument: str = "text_column",
+    direct: str = "privatize() for texts",
+) -> None:
     """Require that the examples are of a known form and have all the columns.
+
+    Args:
+        examples: What `Dataset.map` handed over.
+        columns: Names of columns.
+        argument: What they are given as, for messages.
+        direct: What takes values outside a data set, for messages.
 
     Raises:
         InvalidTypeError: If the examples are neither a mapping nor a pandas or Arrow table.
@@ -91,14 +102,14 @@ def require(examples: Any, columns: Sequence[str]) -> None:
     else:
         raise InvalidTypeError(
             "expected an example or a batch (a dict, a pandas DataFrame or an Arrow table, as "
-            f"Dataset.map gives them), got a {type(examples).__name__}; use privatize() for texts, "
+            f"Dataset.map gives them), got a {type(examples).__name__}; use {direct}, "
             "and Dataset.map without input_columns="
         )
     missing = [name for name in columns if name not in present]
     if missing:
         raise InvalidValueError(
             f"column {missing[0]!r} is not in the data, which has {', '.join(map(repr, present))}; "
-            "name the column to privatize with text_column="
+            f"name the column to privatize with {argument}="
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hf_dxprivacy import _validate
 
-LogRatioBound = Callable[[str, str], float]
+LogRatioBound = Callable[[Any, Any], float]
 
 # True of every release by this package, whatever its options (mathematics: Pr is over the noise).
 ALWAYS = (
@@ -26,6 +26,11 @@ _OUT_OF_VOCABULARY = {
     "keep": "HOLE: words out of vocabulary are released unchanged, without any guarantee "
     '(oov="keep").',
 }
+
+_SEEDED = (
+    "Seeded noise: the statement holds only while the seed stays secret. Without "
+    "with_indices=True, equal rows get equal noise, so their equality shows."
+)
 
 
 def text_disclosures(oov: str, case: str, stopwords: int, seeded: bool) -> tuple[str, ...]:
@@ -55,11 +60,29 @@ def text_disclosures(oov: str, case: str, stopwords: int, seeded: bool) -> tuple
             "Not covered, released: the letter case of every word (lower, Title or UPPER)."
         )
     if seeded:
-        sentences.append(
-            "Seeded noise: the statement holds only while the seed stays secret. Without "
-            "with_indices=True, equal rows get equal noise, so their equality shows."
-        )
+        sentences.append(_SEEDED)
     return tuple(sentences)
+
+
+def token_disclosures(seeded: bool) -> tuple[str, ...]:
+    """Say what a privatizer of token ids releases beside the tokens it draws anew.
+
+    Args:
+        seeded: Whether the noise comes from a fixed seed.
+
+    Returns:
+        One sentence for each thing that the statement does not cover or rests on.
+    """
+    sentences = (
+        "A word is protected by the sum over its tokens, since one word may be several of them.",
+        "Not covered, released as it is: the number of tokens, which special tokens (start, "
+        "separator, padding, mask, …) there are, and where.",
+        "Not covered, left as they are: other columns made from the text, such as the text itself, "
+        "offset_mapping, or labels that hold token ids.",
+        "Tokens that the space lacks are replaced too, the one for unknown words among them: all "
+        "of them are one input, at the centroid of the space.",
+    )
+    return (*sentences, _SEEDED) if seeded else sentences
 
 
 def upward(value: float, digits: int = 4) -> str:
@@ -71,7 +94,7 @@ def upward(value: float, digits: int = 4) -> str:
     return text
 
 
-def _unbounded(_a: str, _b: str) -> float:
+def _unbounded(_a: object, _b: object) -> float:
     return math.inf
 
 
@@ -102,17 +125,18 @@ class PrivacyGuarantee:
     def __post_init__(self) -> None:
         _validate.positive(epsilon=self.epsilon)
 
-    def bound(self, text_a: str, text_b: str) -> float:
+    def bound(self, text_a: Any, text_b: Any) -> float:
         """Bound how much more likely one text makes any release than another text.
 
         Args:
-            text_a: A text (a word, for the guarantee of a bare mechanism).
+            text_a: A text; a word, for the guarantee of a bare mechanism; a sequence of token ids,
+                for that of a `TokenPrivatizer`.
             text_b: Another one.
 
         Returns:
             An upper bound of |ln Pr[M(a)=y]/Pr[M(b)=y]| over all outputs y: the sum of ε·d over
-            the words, or infinity where the statement does not cover the pair (another number of
-            words, or a difference in something that is released as it is).
+            the words (tokens), or infinity where the statement does not cover the pair (another
+            number of them, or a difference in something that is released as it is).
         """
         return self.log_ratio_bound(text_a, text_b)
 
