@@ -62,7 +62,7 @@ class RowReader:
         """
         if isinstance(cell, str):
             return self.read_text(cell)
-        if cell is None or _is_missing(cell):
+        if is_missing(cell):
             return None
         if isinstance(cell, (bytes, dict)) or not hasattr(cell, "__iter__"):
             raise InvalidTypeError(
@@ -92,7 +92,7 @@ class RowReader:
                 if self._splitter.split(normal):
                     words.append(normal)
                     positions.append(position)
-            elif token is None or _is_missing(token):
+            elif is_missing(token):
                 tokens.append(None)
             else:
                 raise InvalidTypeError(
@@ -101,6 +101,8 @@ class RowReader:
         return TokenRow(words, positions, tokens)
 
 
-def _is_missing(value: object) -> bool:
-    """Tell whether this is pandas' way of saying None."""
-    return type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
+def is_missing(value: object) -> bool:
+    """Tell whether this is None, or pandas' way of saying so."""
+    if isinstance(value, float):
+        return value != value
+    return value is None or type(value).__name__ == "NAType"
