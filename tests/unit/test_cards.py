@@ -1,0 +1,378 @@
+"""Cards of spaces and privatizers: what they say is what is stored, and nothing else."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from huggingface_hub import ModelCard
+from PIL import Image
+
+from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.hub import HubCommit, update_config
+from hf_dxprivacy.hub.folder import read_config
+from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.spaces import EmbeddingSpace
+from hub_server.cards import check_card
+
+ROOT = Path(__file__).parents[2]
+
+
+def make_space(
+    metric: str = "euclidean", scale: float = 1.0, size: int = 120, **provenance: Any
+) -> EmbeddingSpace:
+    vectors = np.random.default_rng(2).uniform(-0.4, 0.4, size=(size, 3))
+    words = [f"w{k}" for k in range(size)]
+    return EmbeddingSpace.from_vectors(words, vectors, metric, scale, provenance)
+
+
+def lone_word(metric: str = "euclidean", **provenance: Any) -> EmbeddingSpace:
+    """Make a space of which there is nothing to measure or to draw, which takes no time."""
+    return make_space(metric, size=1, **provenance)
+
+
+def saved(space: EmbeddingSpace, folder: Path, license: str | None = None) -> str:
+    """Save a space and return its card, whose header the Hub would take."""
+    space.save_pretrained(folder, license=license)
+    card = (folder / "README.md").read_text("utf-8")
+    assert check_card(card) == ([], [])
+    return card
+
+
+def header(card: str) -> dict[str, Any]:
+    return dict(ModelCard(card).data.to_dict())
+
+
+def table(card: str, heading: str) -> list[list[str]]:
+    """Return the cells of the first table under a heading, without its two first lines."""
+    section = card.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
+
+
+def block(card: str, language: str) -> str:
+    found = re.search(rf"^```{language}\n(.*?)^```$", card, re.MULTILINE | re.DOTALL)
+    assert found
+    return found[1]
+
+
+def run(code: str, folder: Path) -> str:
+    """Run the code of a card as somebody would who has copied it."""
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", "-c", code],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "poincare"])
+def test_every_number_is_one_of_the_stored_figures(tmp_path: Path, metric: str) -> None:
+    card = saved(make_space(metric), tmp_path)
+    figures = read_config(tmp_path)["figures"]
+    distances = {
+        {"1": "nearest word", "pairs": "two words at random"}.get(k, f"{k}th nearest word"): row
+        for k, row in figures["distances"].items()
+    }
+    assert len(distances) == 4
+    assert {
+        label: [float(cell) for cell in cells]
+        for label, *cells in table(card, "How far apart the words are")
+    } == distances
+    points = [
+        (f"`{name}`", p["epsilon"], *p["kept"], *(p["support"] or (None, None)), *p["distinct"])
+        for name, row in figures["mechanisms"].items()
+        for p in row
+    ]
+    assert len(points) >= 14
+    assert [
+        (name, *(None if cell == "–" else float(cell.replace(",", "")) for cell in cells))
+        for name, *cells in table(card, "What the mechanisms do to the words")
+    ] == points
+    assert f"nearest neighbour is {figures['unit']:g};" in card
+    assert f"on {figures['words']} words evenly spaced" in card
+    assert f"over {figures['neighbour_words']} words" in card
+
+
+def test_facts_are_those_of_the_config(tmp_path: Path) -> None:
+    space = make_space("poincare", scale=0.25)
+    card = saved(space, tmp_path)
+    facts = {name: value for name, value in table(f"\n## facts\n{card}", "facts")}
+    assert facts == {
+        "words": "120",
+        "dimensions": "3",
+        "metric": "hyperbolic distance in the unit ball, times 0.25",
+        "stored as": "float64",
+        "digest": f"`{space.digest}`",
+    }
+    assert "The noise of `hyperbolic` exists only for ε > 8." in card
+    assert "one single input, at its origin" in card
+
+
+def test_header_says_what_is_known(tmp_path: Path) -> None:
+    plain = {"library_name": "hf_dxprivacy", "license": "unknown"}
+    tags = ["dx-privacy", "metric-differential-privacy", "differential-privacy", "word-embeddings"]
+    assert header(saved(lone_word(), tmp_path)) == {**plain, "tags": tags}
+    known = lone_word(
+        "poincare", licence="MIT", language=["en", "pt"], source="org/model", commit="0" * 40
+    )
+    assert header(saved(known, tmp_path)) == {
+        **plain,
+        "license": "mit",
+        "language": ["en", "pt"],
+        "base_model": "org/model",
+        "tags": [*tags, "poincare-embeddings"],
+    }
+
+
+@pytest.mark.parametrize(
+    "provenance",
+    [
+        {"language": "English"},
+        {"language": ["en", 3]},
+        {"language": []},
+        {"source": "some file.txt", "commit": "0" * 40},
+        {"source": "org/model"},
+        {"source": ["org/model"], "commit": "0" * 40},
+    ],
+)
+def test_header_makes_nothing_up(tmp_path: Path, provenance: dict[str, Any]) -> None:
+    entries = header(saved(lone_word(**provenance), tmp_path))
+    assert set(entries) == {"library_name", "license", "tags"}
+
+
+def test_licence_of_the_source_and_its_text(tmp_path: Path) -> None:
+    space = lone_word(
+        licence="Word Net", licence_file="LICENSE-WN.txt", licence_text="Do what\nyou want.\n"
+    )
+    card = saved(space, tmp_path / "own")
+    assert (
+        header(card).items()
+        >= {
+            "license": "other",
+            "license_name": "word-net",
+            "license_link": "LICENSE-WN.txt",
+        }.items()
+    )
+    assert "Word Net; its text is in [LICENSE-WN.txt](LICENSE-WN.txt)." in card
+    assert (tmp_path / "own" / "LICENSE-WN.txt").read_text() == "Do what\nyou want.\n"
+    assert "you want" not in card
+    other = saved(space.rescale(2.0), tmp_path / "other", license="cc-by-4.0")
+    assert header(other)["license"] == "cc-by-4.0"
+    assert "`cc-by-4.0`. What it was made from is under: Word Net." in other
+    assert (tmp_path / "other" / "LICENSE-WN.txt").is_file()
+
+
+@pytest.mark.parametrize(
+    "name", ["../LICENSE", "config.json", "/tmp/LICENSE", "LICENSE/x", 3, None]
+)
+def test_a_provenance_can_not_choose_which_file_is_written(tmp_path: Path, name: object) -> None:
+    space = lone_word(licence="Own", licence_file=name, licence_text="Mine.")
+    card = saved(space, tmp_path / "space")
+    assert header(card)["license_link"] == "LICENSE"
+    assert (tmp_path / "space" / "LICENSE").read_text() == "Mine."
+    assert [path.name for path in tmp_path.iterdir()] == ["space"]
+    assert read_config(tmp_path / "space")["size"] == 1
+
+
+def test_a_missing_licence_is_said_plainly(tmp_path: Path) -> None:
+    assert "\n**Unknown.** Nobody has said under which licence" in saved(lone_word(), tmp_path)
+    with pytest.raises(InvalidValueError, match="did you mean 'mit'"):
+        lone_word().save_pretrained(tmp_path, license="MIT")
+
+
+def test_saving_again_makes_the_card_anew(tmp_path: Path) -> None:
+    space = make_space("poincare", note="first")
+    cards = [
+        saved(space, tmp_path),
+        saved(space, tmp_path, license="mit"),
+        saved(space.rescale(3.0), tmp_path, license="mit"),
+        saved(make_space("poincare", note="second"), tmp_path),
+        saved(make_space(note="first"), tmp_path),
+    ]
+    assert len({*cards}) == 5
+    assert "first" in cards[0]
+    assert "first" not in cards[3]
+    assert "hyperbolic" not in cards[4]
+    assert saved(space, tmp_path) == cards[0]
+
+
+def test_figures_of_another_space_are_never_shown(tmp_path: Path) -> None:
+    small, large = make_space(), make_space().rescale(10.0)
+    saved(small, tmp_path / "small")
+    large.figures.update(small.figures)
+    card = saved(large, tmp_path / "large")
+    assert table(card, "How far apart the words are") != table(
+        (tmp_path / "small" / "README.md").read_text("utf-8"), "How far apart the words are"
+    )
+    assert read_config(tmp_path / "large")["figures"]["digest"] == large.digest
+
+
+def test_a_card_of_a_folder_made_anew_is_the_same(tmp_path: Path) -> None:
+    card = saved(make_space(source="somewhere"), tmp_path)
+    EmbeddingSpace.from_pretrained(tmp_path).write_card(tmp_path)
+    assert (tmp_path / "README.md").read_text("utf-8") == card
+
+
+def test_words_at_one_place_have_a_card_without_figures(tmp_path: Path) -> None:
+    card = saved(lone_word(), tmp_path / "one")
+    assert "How far apart" not in card
+    assert "What the mechanisms do" not in card
+    assert "ε·d-private per word" in run(block(card, "python"), tmp_path)
+    assert not (tmp_path / "one" / "privacy.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [("mine", "euclidean"), ("näme with 'two' \"kinds\" | of # quotes", "poincare")],
+)
+def test_code_of_a_space_runs(tmp_path: Path, name: str, metric: str) -> None:
+    card = saved(make_space(metric), tmp_path / name)
+    output = run(block(card, "python"), tmp_path)
+    assert output.count("ε·d-private per word") == 1
+    assert re.match(r"w\d+ w\d+ w\d+ w\d+\.\n", output)
+    assert f"\n# {name}\n" in card
+
+
+def test_machine_and_paths_stay_out(tmp_path: Path) -> None:
+    space = EmbeddingSpace.from_pretrained(_stored(lone_word(), tmp_path / "before"))
+    card = saved(space, tmp_path / "after")
+    assert str(tmp_path) not in card
+    assert str(Path.home()) not in card
+    assert "before" not in card
+
+
+def test_provenance_is_quoted_whole(tmp_path: Path) -> None:
+    provenance = {
+        "source": "```\n# not a heading\n---\n<script>|{{ 7 * 7 }}",
+        "recipe": {"dim": 3, "names": ["ä", "b"]},
+    }
+    card = saved(lone_word(**provenance), tmp_path)
+    assert json.loads(block(card, "json")) == provenance
+    assert "\n# not a heading" not in card
+
+
+def test_commit_is_named(tmp_path: Path) -> None:
+    space = lone_word()
+    commit = HubCommit("org/name", "0123456789" * 4)
+    read = EmbeddingSpace(space.words, space.vectors, commit=commit)
+    assert f"| read from | `org/name@{commit.sha}` |" in saved(read, tmp_path)
+
+
+def test_index_and_what_it_costs_are_shown(tmp_path: Path) -> None:
+    space = lone_word()
+    assert "## Index" not in saved(space, tmp_path)
+    quality = {"recall_at_1": 0.98765, "changed_outputs": 0.0123}
+    update_config(tmp_path, {"index": {"kind": "ivf", "factory": "IVF4,Flat", "quality": quality}})
+    space.write_card(tmp_path)
+    card = (tmp_path / "README.md").read_text("utf-8")
+    assert "`ivf` (`IVF4,Flat`)" in card
+    assert "keep their guarantee with any fixed index" in card
+    assert table(card, "Index") == [["recall at 1", "0.9877"], ["changed outputs", "0.0123"]]
+
+
+def test_without_matplotlib_the_card_says_how_to_get_the_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_picture = saved(make_space(), tmp_path)
+    assert "](privacy.png)" in with_picture
+    with Image.open(tmp_path / "privacy.png") as image:
+        assert image.size == (1000, 420)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    without = saved(make_space(), tmp_path)
+    assert "pip install 'hf-dxprivacy[report]'" in without
+    assert "privacy.png" not in without
+    # A picture of an earlier save might show other figures.
+    assert not (tmp_path / "privacy.png").exists()
+    for heading in ("How far apart the words are", "What the mechanisms do to the words"):
+        assert table(without, heading) == table(with_picture, heading)
+
+
+def _stored(space: EmbeddingSpace, folder: Path) -> Path:
+    space.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def privatizer(tmp_path: Path) -> DxPrivatizer:
+    space = EmbeddingSpace.from_pretrained(_stored(lone_word(), tmp_path / "secret-place"))
+    return DxPrivatizer(
+        space, "tem", 7.25, beta=0.01, stopwords={"w1", "w2"}, oov="keep", seed=987654321
+    )
+
+
+def test_card_of_a_privatizer(privatizer: DxPrivatizer, tmp_path: Path) -> None:
+    privatizer.save_pretrained(tmp_path / "mine", license="apache-2.0")
+    card = (tmp_path / "mine" / "README.md").read_text("utf-8")
+    assert check_card(card) == ([], [])
+    assert header(card)["license"] == "apache-2.0"
+    assert "mechanism `tem` at **ε = 7.25**" in card
+    settings = dict(table(card, "Settings"))
+    assert settings | {"digest of the space": ""} == {
+        "mechanism": "`tem`",
+        "ε": "7.25",
+        "beta": "0.01",
+        "space": "a local folder of the machine it was saved on",
+        "digest of the space": "",
+        "words out of vocabulary": "**released as they are, without any guarantee**",
+        "letter case": "lower",
+        "stop words released as they are": "2",
+    }
+    assert settings["digest of the space"] == f"`{privatizer.space.digest}`"
+    unseeded = DxPrivatizer.from_pretrained(tmp_path / "mine")
+    assert block(card, "text") == f"{unseeded.guarantee}\n"
+    for private in ("987654321", "secret-place", str(tmp_path), "w1"):
+        assert private not in card
+    output = run(block(card, "python"), tmp_path)
+    assert str(unseeded.guarantee) in output
+
+
+@pytest.mark.parametrize(
+    ("space", "place"),
+    [
+        (("wordnet-gloss", None), "`wordnet-gloss`, which ships with hf-dxprivacy"),
+        (("org/name", "0" * 40), f"`org/name` at commit `{'0' * 40}`"),
+    ],
+)
+def test_a_privatizer_says_where_its_space_is(
+    tmp_path: Path, space: tuple[str, str | None], place: str
+) -> None:
+    from hf_dxprivacy.cards import write_privatizer_card
+
+    decisions = {
+        "mechanism": "laplace",
+        "epsilon": 1e-07,
+        "options": {"gamma": None},
+        "space": {"name": space[0], "commit": space[1], "digest": "d" * 64},
+        "stopwords": [],
+        "oov": "drop",
+        "case": "preserve",
+    }
+    write_privatizer_card(tmp_path, decisions, "what holds", license=None, name="org/mine")
+    card = (tmp_path / "README.md").read_text("utf-8")
+    settings = dict(table(card, "Settings"))
+    assert settings["space"] == place
+    assert settings["ε"] == "1e-07"
+    assert settings["letter case"] == "copied from the original, and so released"
+    assert "gamma" not in settings
+    assert 'from_pretrained("org/mine")' in card
+    assert header(card)["license"] == "unknown"
+
+
+def test_importing_is_light() -> None:
+    code = (
+        "import sys, hf_dxprivacy.cards; "
+        "print([m for m in ('huggingface_hub', 'jinja2', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
