@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from hf_dxprivacy.cards import measure
 from hf_dxprivacy.hub.folder import update_config, write_artifact
 from hf_dxprivacy.mechanisms.certificate import certify
 from hf_dxprivacy.spaces.space import EmbeddingSpace
@@ -121,7 +122,7 @@ def noun_relations(wordnet: Path, common: tuple[str, ...]) -> Relations:
 
 
 def save(space: EmbeddingSpace, folder: Path, wordnet: Path, dtype: type[np.floating]) -> None:
-    """Write a space with its licence, where it comes from, and its certified levels."""
+    """Write a space with its licence, its origin, its certified levels and measured figures."""
     config = {
         "metric": space.metric,
         "scale": space.scale,
@@ -132,7 +133,8 @@ def save(space: EmbeddingSpace, folder: Path, wordnet: Path, dtype: type[np.floa
     (folder / LICENCE).write_text(licence_of(wordnet), encoding="utf-8")
     stored = EmbeddingSpace.from_pretrained(folder)
     certify(stored, *CERTIFIED)
-    update_config(folder, {"certificates": stored.certificates})
+    measure(stored)
+    update_config(folder, {"certificates": stored.certificates, "figures": stored.figures})
     print(f"{folder.name}: {len(space)} words x {space.dim}, {space.neighbour_distances()}")
 
 
@@ -147,6 +149,8 @@ def origin(wordnet: Path) -> dict[str, Any]:
         "source_sha256": digest.hexdigest(),
         "licence": "WordNet",
         "licence_file": LICENCE,
+        "licence_text": licence_of(wordnet),
+        "language": "en",
         "script": f"scripts/{Path(__file__).name}",
         "versions": {
             name: importlib.metadata.version(name)

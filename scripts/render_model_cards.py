@@ -1,0 +1,78 @@
+"""Render the cards in model_cards/ from what is stored with each space.
+
+python scripts/render_model_cards.py            render them, with their pictures
+python scripts/render_model_cards.py --check    fail if a card or picture is not of what is stored
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from PIL import Image
+
+from hf_dxprivacy.cards.figures import Figures
+from hf_dxprivacy.cards.picture import digest, picture
+from hf_dxprivacy.cards.render import space_card
+from hf_dxprivacy.hub.records import read_json
+
+ROOT = Path(__file__).resolve().parents[1]
+CARDS = ROOT / "model_cards"
+
+# The config.json that a card is made from, by the name of the space.
+CONFIGS = {
+    name: ROOT / "hf_dxprivacy" / "builtin" / name / "config.json"
+    for name in ("wordnet-gloss", "wordnet-poincare")
+}
+
+
+def main() -> int:
+    """Render or check the cards."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    stale = [name for name in CONFIGS if not (check if arguments.check else render)(name)]
+    for name in stale:
+        print(f"model_cards/{name}: run scripts/render_model_cards.py", file=sys.stderr)
+    return int(bool(stale))
+
+
+def render(name: str) -> bool:
+    """Write a card and its picture."""
+    card, figures = rendered(name)
+    CARDS.mkdir(exist_ok=True)
+    (CARDS / f"{name}.md").write_text(card, "utf-8")
+    (CARDS / f"{name}.png").write_bytes(picture(figures))
+    return True
+
+
+def check(name: str) -> bool:
+    """Tell whether a card is what would be rendered, and its picture of the same figures.
+
+    The picture itself is another one with every version of the fonts.
+    """
+    card, figures = rendered(name)
+    with Image.open(CARDS / f"{name}.png") as image:
+        drawn_from = image.info.get("Figures")
+    return (CARDS / f"{name}.md").read_text("utf-8") == card and drawn_from == digest(figures)
+
+
+def rendered(name: str) -> tuple[str, Figures]:
+    """Return the card of a space, and its figures."""
+    config = read_json(CONFIGS[name], "expected the config of a space")
+    space_digest = config["figures"]["digest"]
+    figures = Figures.parse(config["figures"], space_digest)
+    if figures is None:
+        raise SystemExit(f"{CONFIGS[name]}: the figures were measured otherwise; measure them anew")
+    card = space_card(
+        config,
+        space_digest,
+        license=None,
+        name=name,
+        picture=f"{name}.png",
+        licence_file=config["provenance"].get("licence_file"),
+    )
+    return card, figures
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
