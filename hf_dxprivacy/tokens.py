@@ -43,7 +43,7 @@ class TokenPrivatizer:
     ... )
     >>> privatizer = TokenPrivatizer(space, tokenizer, epsilon=10.0)
     >>> tokenized = dataset.map(lambda batch: tokenizer(batch["text"]), batched=True)
-    >>> private = tokenized.map(privatizer, batched=True).remove_columns("text")
+    >>> released = tokenized.map(privatizer, batched=True).remove_columns("text")
 
     Args:
         space: An `EmbeddingSpace` whose words are tokens of the tokenizer, by their names in it,
