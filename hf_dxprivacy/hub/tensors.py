@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
+from hf_dxprivacy.hub import mapping
 
 TENSOR = "vectors"
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -79,13 +80,9 @@ def read(path: Path, expected_sha256: str) -> NDArray[np.floating]:
     """
     try:
         with path.open("rb") as file:
-            digest, length = _digest(file)
+            digest, length = mapping.digest(file)
             dtype, shape, offset = _layout(file, length, path)
-            if digest != expected_sha256:
-                raise ArtifactError(
-                    f"{path}: SHA-256 is {digest}, but config.json says {expected_sha256}; the "
-                    "file was altered or belongs to another artifact; fetch or save it again"
-                )
+            mapping.require_digest(path, digest, expected_sha256)
             return np.asarray(np.memmap(file, dtype, "r", offset, shape))
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
@@ -102,16 +99,6 @@ def release(vectors: NDArray[np.floating]) -> None:
         base = base.base
     if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         base.madvise(mmap.MADV_DONTNEED)
-
-
-def _digest(file: BinaryIO) -> tuple[str, int]:
-    digest = hashlib.sha256()
-    buffer = memoryview(bytearray(_CHUNK_BYTES))
-    length = 0
-    while count := file.readinto(buffer):  # type: ignore[attr-defined]
-        digest.update(buffer[:count])
-        length += count
-    return digest.hexdigest(), length
 
 
 def _layout(file: BinaryIO, length: int, path: Path) -> tuple[np.dtype[Any], tuple[int, int], int]:

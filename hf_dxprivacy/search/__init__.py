@@ -2,5 +2,6 @@
 
 from hf_dxprivacy.search.euclidean import nearest_euclidean
 from hf_dxprivacy.search.hyperbolic import nearest_poincare
+from hf_dxprivacy.search.index import VectorIndex, build_index
 
-__all__ = ["nearest_euclidean", "nearest_poincare"]
+__all__ = ["VectorIndex", "build_index", "nearest_euclidean", "nearest_poincare"]

@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy import _threads
+from hf_dxprivacy.search.threads import limit_threads_in_worker
 
 # A float32 search may order near-ties by rounding error. The true nearest is nearly always among
 # the first few, and it is known when it need not be: then more are looked at.
@@ -33,10 +33,7 @@ def nearest_euclidean(
     Returns:
         (m,) int64 rows of `vectors`.
     """
-    _threads.limit_in_worker()
-    if _threads.in_worker():
-        # OpenMP keeps this number per thread, so it is set where the search is called.
-        faiss.omp_set_num_threads(1)
+    limit_threads_in_worker()
     queries = np.ascontiguousarray(queries, dtype=np.float32)
     nearest = np.empty(len(queries), dtype=np.int64)
     pending = np.arange(len(queries))
@@ -45,17 +42,26 @@ def nearest_euclidean(
             break
         coarse, found = faiss.knn(queries[pending], vectors, size)
         found.sort(axis=1)
-        nearest[pending], squared = _rank(queries[pending], vectors, found)
+        nearest[pending], squared = rank(queries[pending], vectors, found)
         outside = _least_outside(queries[pending], coarse[:, -1])
         pending = pending[~(squared < outside)]
-    nearest[pending] = _compare_all(queries[pending], vectors)
+    nearest[pending] = compare_all(queries[pending], vectors)
     return nearest
 
 
-def _rank(
+def rank(
     queries: NDArray[np.float32], vectors: NDArray[np.float32], found: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the nearest of each shortlist and its squared distance, in float64."""
+    """Find the nearest of each shortlist in float64.
+
+    Args:
+        queries: (m, n) float32.
+        vectors: (V, n) float32.
+        found: (m, k) rows of `vectors`, ascending in each shortlist; the first one wins a tie.
+
+    Returns:
+        (m,) rows of `vectors` and (m,) squared distances.
+    """
     squared = np.empty(found.shape)
     for column in range(found.shape[1]):
         difference = vectors[found[:, column]].astype(np.float64)
@@ -78,8 +84,18 @@ def _least_outside(queries: NDArray[np.float32], last: NDArray[np.float32]) -> N
     return bound
 
 
-def _compare_all(queries: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Find the nearest vector by ‖u‖²−2⟨q,u⟩ in float64, all measured from one of the vectors."""
+def compare_all(queries: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Find the nearest of all vectors in float64.
+
+    By ‖u‖²−2⟨q,u⟩, everything measured from one of the vectors. The lowest row wins a tie.
+
+    Args:
+        queries: (m, n) float32.
+        vectors: (V, n) float32.
+
+    Returns:
+        (m,) rows of `vectors`.
+    """
     center = vectors[0].astype(np.float64)
     nearest = np.empty(len(queries), dtype=np.int64)
     squared = np.empty(len(vectors))
