@@ -1,7 +1,7 @@
 """Reading WebIsADB: rows per second, peak memory, and what a kill in the middle costs.
 
     python benchmarks/webisadb.py
-    python benchmarks/webisadb.py --rows 100000000 --forms csv.gz --folder /somewhere/large
+    python benchmarks/webisadb.py --millions 100 --forms csv.gz --folder /somewhere/large
 
 The files are generated in the layout of the published dump, a million rows each, with words drawn
 by Zipf's law and damage at known rates, which the counts of the reader are checked against. Every
@@ -139,16 +139,19 @@ def make_rows(words: pl.Series, first: int, count: int) -> bytes:
 
 
 def make_files(folder: Path, rows: int, form: str, words: pl.Series) -> list[Path]:
-    """Write the files of a dump, a million rows each, and return them."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write the files of a dump, as far as they are not there yet, and return them."""
     paths = []
     for start in range(1, rows + 1, FILE_ROWS):
         path = folder / f"tuplesdb-{start:09d}.{form}"
         paths.append(path)
-        with path.open("wb") if form == "csv" else gzip.open(path, "wb", 6) as file:
+        if path.exists():
+            continue
+        beside = path.with_suffix(".tmp")
+        with beside.open("wb") if form == "csv" else gzip.open(beside, "wb", 6) as file:
             file.write(HEADER)
-            for first in range(start, min(start + FILE_ROWS, rows + 1), BLOCK_ROWS):
-                file.write(make_rows(words, first, min(BLOCK_ROWS, rows + 1 - first)))
+            for first in range(start, start + FILE_ROWS, BLOCK_ROWS):
+                file.write(make_rows(words, first, BLOCK_ROWS))
+        beside.replace(path)
     return paths
 
 
@@ -202,9 +205,11 @@ def row(what: str, result: dict[str, Any], paths: list[Path]) -> dict[str, Any]:
 def main() -> None:
     """Generate, read, measure and print."""
     parser = common.parser(__doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=[10**6, 10**7])
+    parser.add_argument(
+        "--millions", type=int, nargs="+", default=[1, 10], help="numbers of rows, in millions"
+    )
     parser.add_argument("--forms", nargs="+", choices=["csv", "csv.gz"], default=["csv", "csv.gz"])
-    parser.add_argument("--folder", type=Path, help="where to put the files; by default removed")
+    parser.add_argument("--folder", type=Path, help="keeps the files for another time")
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
@@ -212,11 +217,11 @@ def main() -> None:
         words, listed = make_words(), folder / "words.txt"
         folder.mkdir(parents=True, exist_ok=True)
         listed.write_text("\n".join(words.sort()[::2]))
-        for count in options.rows:
+        for millions in options.millions:
             for form in options.forms:
-                paths = make_files(folder / f"{count}-{form}", count, form, words)
+                paths = make_files(folder, millions * FILE_ROWS, form, words)
                 whole = read(listed, paths)
-                check(whole, count)
+                check(whole, millions * FILE_ROWS)
                 rows.append(row(form, whole, paths))
             if len(paths) > 1:
                 rows.append(row(f"{form}, again after a kill", kill(listed, paths, whole), paths))

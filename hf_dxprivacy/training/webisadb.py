@@ -67,9 +67,9 @@ def read_webisadb(
         stopwords: None, "english" for the list of `hf_dxprivacy.text`, or a set of words.
         offensive: None, "english" for the list of the package better-profanity, a file with one
             word a line, or the words.
-        work: A folder for what was read so far, about 2 % of the files unpacked. A second call for
-            the same files and vocabulary goes on from there, also if the first one was killed or
-            had other filters. By default a temporary one.
+        work: A folder for what was read so far, about a hundredth of the files unpacked. A second
+            call for the same files and vocabulary goes on from there, also if the first one was
+            killed or had other filters. By default a temporary one.
         progress: Show a progress bar over the bytes of the files.
 
     Returns:

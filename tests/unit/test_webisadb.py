@@ -5,6 +5,7 @@ import gzip
 import importlib.util
 import io
 import sys
+import tarfile
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -111,6 +112,21 @@ def test_rows_of_several_files_are_added_up(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(_published(TUPLES[:4]))
     (tmp_path / "b.csv.gz").write_bytes(gzip.compress(_flattened(TUPLES[4:])))
     assert _named(_read(tmp_path)) == EXPECTED
+
+
+def test_the_dump_is_read_as_it_is_published(tmp_path: Path) -> None:
+    # An archive of archives, of which some files have no header.
+    for name, content in (("c", _published(TUPLES[:4])), ("d", _published(TUPLES[4:], False))):
+        (tmp_path / f"{name}.csv").write_bytes(content)
+        with tarfile.open(tmp_path / f"{name}.tar", "w") as archive:
+            archive.add(tmp_path / f"{name}.csv", arcname=f"{name}.csv")
+    with tarfile.open(tmp_path / "tuplesdb.1.tar.gz", "w:gz") as archive:
+        for name in ("c", "d"):
+            archive.add(tmp_path / f"{name}.tar", arcname=f"tuplesdb/{name}.tar")
+    relations = _read(tmp_path / "tuplesdb.1.tar.gz", work=tmp_path / "work")
+    assert _named(relations) == EXPECTED
+    assert relations.summary.rows == len(TUPLES)
+    assert len(list((tmp_path / "work").glob("*.parquet"))) == 2
 
 
 DAMAGED = (
