@@ -162,7 +162,10 @@ def _place(space: Mapping[str, Any]) -> str:
 def _index(index: Any) -> dict[str, Any] | None:
     if not index:
         return None
-    quality = [(k.replace("_", " "), f"{v:.4g}") for k, v in index["quality"].items()]
+    quality = [
+        (name.replace("_", " "), f"{value:.4g}" if isinstance(value, float) else value)
+        for name, value in index["quality"].items()
+    ]
     return {"kind": index["kind"], "factory": index["factory"], "quality": quality}
 
 

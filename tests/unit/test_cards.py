@@ -272,13 +272,13 @@ def test_commit_is_named(tmp_path: Path) -> None:
 def test_index_and_what_it_costs_are_shown(tmp_path: Path) -> None:
     space = lone_word()
     assert "## Index" not in saved(space, tmp_path)
-    quality = {"recall_at_1": 0.98765, "changed_outputs": 0.0123}
+    quality = {"recall_at_1": 0.98765, "words": 1000}
     update_config(tmp_path, {"index": {"kind": "ivf", "factory": "IVF4,Flat", "quality": quality}})
     space.write_card(tmp_path)
     card = (tmp_path / "README.md").read_text("utf-8")
     assert "`ivf` (`IVF4,Flat`)" in card
     assert "keep their guarantee with any fixed index" in card
-    assert table(card, "Index") == [["recall at 1", "0.9877"], ["changed outputs", "0.0123"]]
+    assert table(card, "Index") == [["recall at 1", "0.9877"], ["words", "1000"]]
 
 
 def test_without_matplotlib_the_card_says_how_to_get_the_picture(
@@ -367,6 +367,18 @@ def test_a_privatizer_says_where_its_space_is(
     assert "gamma" not in settings
     assert 'from_pretrained("org/mine")' in card
     assert header(card)["license"] == "unknown"
+
+
+@pytest.mark.usefixtures("hub")
+def test_the_client_has_the_headers_checked_by_the_hub(
+    tmp_path: Path, privatizer: DxPrivatizer
+) -> None:
+    card = saved(lone_word(licence="WordNet"), tmp_path / "space")
+    privatizer.save_pretrained(tmp_path / "privatizer", license="mit")
+    ModelCard(card).validate()
+    ModelCard.load(tmp_path / "privatizer" / "README.md").validate()
+    with pytest.raises(ValueError, match="must be one of"):
+        ModelCard(card.replace("license: other", "license: wordnet")).validate()
 
 
 def test_importing_is_light() -> None:
