@@ -54,6 +54,7 @@ def write_artifact(
     vectors: NDArray[np.floating],
     words: Sequence[str],
     config: Mapping[str, Any],
+    files: Mapping[str, bytes | memoryview] | None = None,
 ) -> None:
     """Write an artifact; each file appears whole or not at all, ``config.json`` last.
 
@@ -62,6 +63,8 @@ def write_artifact(
         vectors: (V, n) float16, float32 or float64.
         words: V distinct words without line breaks.
         config: JSON-serialisable entries to store beside those of `RESERVED`.
+        files: Contents of further files by name; what is read from them should be bound by a
+            digest in `config`.
 
     Raises:
         InvalidValueError: If words and vectors do not go together or the config sets a reserved
@@ -92,6 +95,8 @@ def write_artifact(
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / VECTORS, tensors.serialized(vectors))
     write_whole(folder / VOCABULARY, [vocabulary])
+    for name, content in (files or {}).items():
+        write_whole(folder / name, [content])
     write_whole(folder / CONFIG, [text])
 
 

@@ -3,5 +3,12 @@
 from hf_dxprivacy.search.euclidean import nearest_euclidean
 from hf_dxprivacy.search.hyperbolic import nearest_poincare
 from hf_dxprivacy.search.index import VectorIndex, build_index
+from hf_dxprivacy.search.quality import compare_with_flat
 
-__all__ = ["VectorIndex", "build_index", "nearest_euclidean", "nearest_poincare"]
+__all__ = [
+    "VectorIndex",
+    "build_index",
+    "compare_with_flat",
+    "nearest_euclidean",
+    "nearest_poincare",
+]

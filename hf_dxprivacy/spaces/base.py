@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import HubCommit, folder, tensors
+from hf_dxprivacy.search import VectorIndex
 from hf_dxprivacy.spaces import checks, nearest
 from hf_dxprivacy.spaces.distances import Distances
 
@@ -33,6 +34,7 @@ class WordSpace:
         figures: What its model card shows, as far as it was measured.
         location: Folder or built-in name it was loaded from; None in memory.
         commit: The commit on the Hub it was loaded from.
+        index: For approximate search; None unless it was built or asked for.
     """
 
     words: tuple[str, ...]
@@ -44,6 +46,7 @@ class WordSpace:
     figures: dict[str, Any] = field(default_factory=dict)
     location: str | None = None
     commit: HubCommit | None = None
+    index: VectorIndex | None = None
 
     def __post_init__(self) -> None:
         checks.check_metric(self.metric, self.scale)
@@ -78,8 +81,13 @@ class WordSpace:
 
         Saving and loading does not change it.
         """
-        bound = [self._vectors_sha256, self._vocabulary_sha256, self.metric, self.scale]
+        bound = [self.vectors_sha256, self._vocabulary_sha256, self.metric, self.scale]
         return hashlib.sha256(json.dumps(bound).encode()).hexdigest()
+
+    @cached_property
+    def vectors_sha256(self) -> str:
+        """SHA-256 of the vectors as they would be saved, in hexadecimal."""
+        return tensors.sha256(self.vectors)
 
     @property
     def centroid(self) -> NDArray[np.float64]:
@@ -183,10 +191,6 @@ class WordSpace:
     @cached_property
     def _sampled(self) -> dict[int, NDArray[np.float64]]:
         return {}
-
-    @cached_property
-    def _vectors_sha256(self) -> str:
-        return tensors.sha256(self.vectors)
 
     @cached_property
     def _vocabulary_sha256(self) -> str:

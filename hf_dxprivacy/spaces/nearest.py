@@ -33,6 +33,11 @@ def nearest(
     return order, row_distances[order]
 
 
+def sample_rows(size: int) -> NDArray[np.int64]:
+    """Return at most `SAMPLE` evenly spaced rows of a vocabulary of a size."""
+    return np.unique(np.linspace(0, size - 1, min(size, SAMPLE)).round().astype(np.int64))
+
+
 def sampled_distances(distances: Distances, ks: Sequence[int]) -> dict[int, NDArray[np.float64]]:
     """Return the distances to the k-th nearest other row, for each k, of evenly spaced rows.
 
@@ -46,7 +51,7 @@ def sampled_distances(distances: Distances, ks: Sequence[int]) -> dict[int, NDAr
         (min(V, `SAMPLE`),) float64 by k.
     """
     size = len(distances.vectors)
-    sample = np.unique(np.linspace(0, size - 1, min(size, SAMPLE)).round().astype(np.int64))
+    sample = sample_rows(size)
     ranks = {k: min(k, size - 1) for k in ks}
     keep = max(ranks.values()) + 1
     best = np.empty((len(sample), 0))

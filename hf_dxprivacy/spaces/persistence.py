@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any
 from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import cache, folder
+from hf_dxprivacy.spaces import indexing
 
 if TYPE_CHECKING:
     from hf_dxprivacy.spaces.space import EmbeddingSpace
 
 # What a space is read from, and all that saving one may write.
 READ = (folder.CONFIG, folder.VOCABULARY, folder.VECTORS)
-FILES = (*READ, "README.md", "privacy.png")
+FILES = (*READ, indexing.FILE, "README.md", "privacy.png")
 
 NESTED = ("provenance", "certificates", "figures")
 
-# The spaces of this process by digest, so that a worker loads each one once; a forked child
+# The spaces of this process by identity, so that a worker loads each one once; a forked child
 # inherits its parent's and so the very same memory. The last few that were unpickled are kept
 # alive, since a worker receives the same one again with every task.
 _known: weakref.WeakValueDictionary[str, EmbeddingSpace] = weakref.WeakValueDictionary()
@@ -30,20 +31,25 @@ _recent: deque[EmbeddingSpace] = deque(maxlen=4)
 
 
 def remember(space: EmbeddingSpace, keep: bool = False) -> None:
-    """Make a space known under its digest, and with `keep` hold on to it for a while."""
-    _known[space.digest] = space
+    """Make a space known under its identity, and with `keep` hold on to it for a while."""
+    _known[identity(space)] = space
     if keep and not any(kept is space for kept in _recent):
         _recent.append(space)
 
 
-def recall(digest: str) -> EmbeddingSpace | None:
-    """Return the space with this digest if this process has it."""
-    return _known.get(digest)
+def recall(identity: str) -> EmbeddingSpace | None:
+    """Return the space of this identity if this process has it."""
+    return _known.get(identity)
+
+
+def identity(space: EmbeddingSpace) -> str:
+    """Return the digest of a space, and that of its index if it has one: what has to come back."""
+    return space.digest if space.index is None else f"{space.digest}-{space.index.sha256}"
 
 
 def write(space: EmbeddingSpace, directory: Path, neighbour_distances: dict[int, float]) -> None:
-    """Write a space into a folder."""
-    config = {
+    """Write a space into a folder; the index of an earlier one does not stay behind."""
+    config: dict[str, Any] = {
         "metric": space.metric,
         "scale": space.scale,
         "provenance": space.provenance,
@@ -51,19 +57,27 @@ def write(space: EmbeddingSpace, directory: Path, neighbour_distances: dict[int,
         "certificates": space.certificates,
         "figures": space.figures,
     }
-    folder.write_artifact(directory, vectors=space.vectors, words=space.words, config=config)
+    files = {}
+    if space.index is not None:
+        config["index"] = indexing.entry(space.index, space.vectors_sha256)
+        files[indexing.FILE] = space.index.content.data
+    folder.write_artifact(
+        directory, vectors=space.vectors, words=space.words, config=config, files=files
+    )
+    if space.index is None:
+        (directory / indexing.FILE).unlink(missing_ok=True)
 
 
 def stash(space: EmbeddingSpace, neighbour_distances: dict[int, float]) -> Path:
-    """Save an in-memory space in the user's cache, where other processes find it by its digest.
+    """Save an in-memory space in the user's cache, where other processes find it by its identity.
 
     Written into a folder of its own and renamed, so that processes may do so at the same time.
 
     Returns:
-        The folder, the same for the same digest.
+        The folder, the same for the same identity.
     """
     shelf = cache.cache_dir().absolute() / "spaces"
-    final = shelf / space.digest
+    final = shelf / identity(space)
     if (final / folder.CONFIG).is_file():
         return final
     shelf.mkdir(parents=True, exist_ok=True)
@@ -114,7 +128,7 @@ def known_results(config: dict[str, Any]) -> dict[str, Any]:
     }
     # float16 is held as float32, whose digest is another one.
     if config["dtype"] != "float16":
-        known["_vectors_sha256"] = config["vectors_sha256"]
+        known["vectors_sha256"] = config["vectors_sha256"]
     return known
 
 

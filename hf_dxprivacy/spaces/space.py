@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import HubAccess, HubCommit, Publishable, folder, tensors, update_config
-from hf_dxprivacy.spaces import checks, euclidean, models, persistence, readers
+from hf_dxprivacy.spaces import checks, euclidean, indexing, models, persistence, readers
 from hf_dxprivacy.spaces.base import WordSpace
 from hf_dxprivacy.spaces.locate import Place, locate
 
@@ -34,6 +34,7 @@ class EmbeddingSpace(WordSpace, Publishable):
         certificates: What calibration has computed for this space.
         location: Folder or built-in name it was loaded from; None in memory.
         commit: The commit on the Hub it was loaded from, if it was.
+        index: For approximate search; None unless `build_index` made it or it was asked for.
     """
 
     published_files: ClassVar[tuple[str, ...]] = persistence.FILES
@@ -163,6 +164,7 @@ class EmbeddingSpace(WordSpace, Publishable):
         token: str | bool | None = None,
         local_files_only: bool = False,
         force_download: bool = False,
+        index: str | None = None,
     ) -> "EmbeddingSpace":
         """Load a space that ships with the package, from a folder, or from the Hub.
 
@@ -177,14 +179,37 @@ class EmbeddingSpace(WordSpace, Publishable):
             token: A token for the Hub, True for the stored one, False for none.
             local_files_only: Use what the cache has, and no network.
             force_download: Fetch again what the cache has.
+            index: Kind of the index to load too, as it was given to `build_index`. faiss reads
+                it, in C++, from a file that only a digest protects: whoever publishes a space
+                could publish an index that crashes this process or worse, so ask for one only
+                from whom you trust. Without this argument none is fetched or read.
 
         Raises:
             InvalidValueError: If there is no such space.
             HubError: If the Hub refuses it or can not be reached.
-            ArtifactError: If a file is missing, altered or of a newer format; names the file.
+            ArtifactError: If a file is missing, altered or of a newer format, or there is no index
+                of that kind for these vectors; names the file.
         """
         access = HubAccess(cache_dir, token, local_files_only, force_download)
-        return cls._at(locate(name_or_path, persistence.READ, revision, access))
+        return cls._at(locate(name_or_path, persistence.READ, revision, access), index, access)
+
+    def build_index(self, kind: str) -> "EmbeddingSpace":
+        """Return this space with an index for approximate search, which is saved and pushed too.
+
+        "laplace" and "mahalanobis" use it if they are asked to, by the same ``index=``; it changes
+        what they release, not their guarantee. It pays for 100,000 words and more. How well it
+        agrees with exact search is measured under noise of several sizes, and stands in
+        `index.quality` and on the model card. The same vectors and kind give the same index.
+
+        Args:
+            kind: "ivf", "hnsw", a faiss factory string such as "IVF256,PQ50", or "flat", which is
+                exact and not faster than no index.
+
+        Raises:
+            InvalidTypeError: If it is not a string.
+            InvalidValueError: If the space is not Euclidean, or faiss can not build such an index.
+        """
+        return self._with(index=indexing.build(self, kind), location=None, commit=None)
 
     def __copy__(self) -> "EmbeddingSpace":
         return self
@@ -195,7 +220,8 @@ class EmbeddingSpace(WordSpace, Publishable):
     def __reduce__(self) -> tuple[Any, ...]:
         persistence.remember(self)
         location = self.location or str(persistence.stash(self, self._neighbours))
-        return _restore, (location, self.commit, self.digest)
+        kind = None if self.index is None else self.index.kind
+        return _restore, (location, self.commit, persistence.identity(self), kind)
 
     def rescale(self, factor: float) -> "EmbeddingSpace":
         """Return a space with every distance multiplied by a factor.
@@ -212,7 +238,9 @@ class EmbeddingSpace(WordSpace, Publishable):
         return EmbeddingSpace(self.words, vectors, provenance=provenance)
 
     @classmethod
-    def _at(cls, place: Place) -> "EmbeddingSpace":
+    def _at(
+        cls, place: Place, index: str | None = None, access: HubAccess | None = None
+    ) -> "EmbeddingSpace":
         with place.named():
             artifact = folder.read_artifact(place.folder)
         try:
@@ -229,7 +257,17 @@ class EmbeddingSpace(WordSpace, Publishable):
             raise ArtifactError(f"{place.folder / folder.CONFIG}: {error}") from error
         tensors.release(artifact.vectors)
         space.__dict__.update(known)
+        if index is not None:
+            with place.named():
+                found = indexing.load(space, index, artifact.config, place, access or HubAccess())
+            space = space._with(index=found)
         persistence.remember(space)
+        return space
+
+    def _with(self, **changes: Any) -> "EmbeddingSpace":
+        # Everything else is shared, also what was computed.
+        space = object.__new__(EmbeddingSpace)
+        vars(space).update(vars(self), **changes)
         return space
 
     def _save(self, folder: Path) -> None:
@@ -249,11 +287,14 @@ class EmbeddingSpace(WordSpace, Publishable):
         cards.require_licence(license, self.provenance)
 
 
-def _restore(location: str, commit: HubCommit | None, digest: str) -> EmbeddingSpace:
-    space = persistence.recall(digest)
+def _restore(
+    location: str, commit: HubCommit | None, identity: str, index: str | None
+) -> EmbeddingSpace:
+    space = persistence.recall(identity)
     if space is None:
-        space = EmbeddingSpace._at(Place.again(location, commit, persistence.READ))
-        if space.digest != digest:
-            raise persistence.mismatch(location, digest, space.digest)
+        files = persistence.READ if index is None else (*persistence.READ, indexing.FILE)
+        space = EmbeddingSpace._at(Place.again(location, commit, files), index)
+        if persistence.identity(space) != identity:
+            raise persistence.mismatch(location, identity, persistence.identity(space))
     persistence.remember(space, keep=True)
     return space
