@@ -2,6 +2,7 @@
 
 from hf_dxprivacy.cards.licence import check_licence, require_licence
 from hf_dxprivacy.cards.measuring import measure
+from hf_dxprivacy.cards.selector import write_selector_card
 from hf_dxprivacy.cards.writing import README, write_privatizer_card, write_space_card
 
 __all__ = [
@@ -10,5 +11,6 @@ __all__ = [
     "measure",
     "require_licence",
     "write_privatizer_card",
+    "write_selector_card",
     "write_space_card",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from hf_dxprivacy.cards import licence
 from hf_dxprivacy.cards.figures import SETTINGS, Figures, Point
+from hf_dxprivacy.errors import ArtifactError
 from hf_dxprivacy.hub import HubCommit
 from hf_dxprivacy.hub.folder import LIBRARY_NAME
 from hf_dxprivacy.mechanisms.base import METRIC_NAMES
@@ -22,6 +23,7 @@ OOV = {
     "drop": "removed",
     "keep": "**released as they are, without any guarantee**",
 }
+CASE = {"lower": "lower", "preserve": "copied from the original, and so released"}
 
 
 def space_card(
@@ -44,29 +46,21 @@ def space_card(
         name: What the example of use calls it.
         picture: Name of the picture's file, if there is one.
         licence_file: Name of the file with the licence's text, if there is one.
+
+    Raises:
+        ArtifactError: If the config has an index and not what was measured of it.
     """
-    provenance, metric = config["provenance"], METRIC_NAMES[config["metric"]]
+    provenance = config["provenance"]
     figures = Figures.parse(config["figures"], digest)
     entries = licence.header(license, provenance, licence_file)
-    ball = config["metric"] == "poincare"
     return _card(
         "space.md",
-        {
-            **entries,
-            "library_name": LIBRARY_NAME,
-            "language": _language(provenance),
-            "base_model": _base_model(provenance),
-            "tags": [*TAGS, *(["poincare-embeddings"] if ball else [])],
-        },
+        {**entries, **_about(config)},
         title=_title(name),
         name=json.dumps(name),
-        size=f"{config['size']:,}",
-        dim=config["dim"],
-        metric=f"{metric} in the unit ball, times {config['scale']:.6g}" if ball else metric,
-        dtype=config["dtype"],
+        **_facts(config),
         commit=commit,
         digest=digest,
-        centre="origin" if ball else "centroid",
         example=_example(figures),
         index=_index(config.get("index")),
         picture=picture,
@@ -99,21 +93,10 @@ def privatizer_card(
         space=_place(decisions["space"]),
         digest=decisions["space"]["digest"],
         oov=OOV[decisions["oov"]],
-        case="copied from the original, and so released"
-        if decisions["case"] == "preserve"
-        else "lower",
+        case=CASE[decisions["case"]],
         stopwords=len(decisions["stopwords"]),
         guarantee=guarantee,
         licence=licence.sentence(entries, {}),
-    )
-
-
-def alt_text(figures: Figures) -> str:
-    """Say what the picture shows to whoever can not see it."""
-    names = _listed(figures.mechanisms)
-    return (
-        f"Two charts against ε·d for {names}: the share of draws in which a word stays, and the "
-        f"number of different words in {SETTINGS['runs']} draws; the numbers are in the table."
     )
 
 
@@ -127,6 +110,17 @@ def _card(template: str, header: Mapping[str, Any], **shown: Any) -> str:
 
 def _title(name: str) -> str:
     return " ".join(name.rpartition("/")[2].split()).encode("utf-8", "replace").decode()
+
+
+def _about(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the header of a space's card, all but the licence."""
+    ball = ["poincare-embeddings"] if config["metric"] == "poincare" else []
+    return {
+        "library_name": LIBRARY_NAME,
+        "language": _language(config["provenance"]),
+        "base_model": _base_model(config["provenance"]),
+        "tags": [*TAGS, *ball],
+    }
 
 
 def _language(provenance: Mapping[str, Any]) -> Any:
@@ -150,6 +144,17 @@ def _provenance(provenance: Mapping[str, Any]) -> str:
     return json.dumps(shown, indent=2, ensure_ascii=False)
 
 
+def _facts(config: Mapping[str, Any]) -> dict[str, Any]:
+    ball, metric = config["metric"] == "poincare", METRIC_NAMES[config["metric"]]
+    return {
+        "size": f"{config['size']:,}",
+        "dim": config["dim"],
+        "metric": f"{metric} in the unit ball, times {config['scale']:.6g}" if ball else metric,
+        "dtype": config["dtype"],
+        "centre": "origin" if ball else "centroid",
+    }
+
+
 def _place(space: Mapping[str, Any]) -> str:
     if space["commit"] is not None:
         return f"`{space['name']}` at commit `{space['commit']}`"
@@ -160,13 +165,22 @@ def _place(space: Mapping[str, Any]) -> str:
 
 
 def _index(index: Any) -> dict[str, Any] | None:
-    if not index:
+    """Return what is shown of an index, as "index" of a config describes it."""
+    if index is None:
         return None
-    quality = [
-        (name.replace("_", " "), f"{value:.4g}" if isinstance(value, float) else value)
-        for name, value in index["quality"].items()
-    ]
-    return {"kind": index["kind"], "factory": index["factory"], "quality": quality}
+    try:
+        quality = index["quality"]
+        rows = [
+            ["none" if row["epsilon"] is None else f"ε = {row['epsilon']:.3g}"]
+            + [f"{row[name]:.3f}" for name in ("recall_at_1", "recall_at_10", "changed_outputs")]
+            for row in quality["noise"]
+        ]
+        words = f"{quality['words']:,}"
+        return {"kind": index["kind"], "factory": index["factory"], "words": words, "rows": rows}
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(
+            "the config does not say how good the index is; make it anew with space.build_index"
+        ) from error
 
 
 def _example(figures: Figures | None) -> dict[str, Any]:
@@ -191,11 +205,20 @@ def _shown(figures: Figures, config: Mapping[str, Any]) -> dict[str, Any]:
         "runs": SETTINGS["runs"],
         "points": [_row(n, point) for n, row in figures.mechanisms.items() for point in row],
         "words": figures.words,
-        "alt": alt_text(figures),
+        "alt": _alt_text(figures),
         "exact": _listed(f"`{name}`" for name in exact),
         "drawn": _listed(f"`{name}`" for name in drawn),
         "missing": _missing(figures, config),
     }
+
+
+def _alt_text(figures: Figures) -> str:
+    """Say what the picture shows to whoever can not see it."""
+    names = _listed(figures.mechanisms)
+    return (
+        f"Two charts against ε·d for {names}: the share of draws in which a word stays, and the "
+        f"number of different words in {SETTINGS['runs']} draws; the numbers are in the table."
+    )
 
 
 def _label(k: str) -> str:

@@ -36,7 +36,7 @@ def write_space_card(
         OSError: If a file can not be written.
     """
     check_licence(license)
-    config = read_config(folder) | {"figures": space.figures}
+    config = read_config(folder) | {"provenance": space.provenance, "figures": space.figures}
     card = space_card(
         config,
         space.digest,

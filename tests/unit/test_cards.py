@@ -13,8 +13,8 @@ import pytest
 from huggingface_hub import ModelCard
 from PIL import Image
 
-from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.hub import HubCommit, update_config
+from hf_dxprivacy.errors import ArtifactError, InvalidValueError
+from hf_dxprivacy.hub import HubCommit, update_config, write_artifact
 from hf_dxprivacy.hub.folder import read_config
 from hf_dxprivacy.privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -224,6 +224,16 @@ def test_a_card_of_a_folder_made_anew_is_the_same(tmp_path: Path) -> None:
     assert (tmp_path / "README.md").read_text("utf-8") == card
 
 
+def test_a_folder_with_the_least_an_artifact_needs_gets_a_card(tmp_path: Path) -> None:
+    vectors = np.eye(2, dtype=np.float16)
+    config = {"metric": "euclidean", "scale": 1.0}
+    write_artifact(tmp_path, vectors=vectors, words=["a", "b"], config=config)
+    EmbeddingSpace.from_pretrained(tmp_path).write_card(tmp_path, license="mit")
+    card = (tmp_path / "README.md").read_text("utf-8")
+    assert "| stored as | float16 |" in card
+    assert block(card, "json") == "{}\n"
+
+
 def test_words_at_one_place_have_a_card_without_figures(tmp_path: Path) -> None:
     card = saved(lone_word(), tmp_path / "one")
     assert "How far apart" not in card
@@ -270,15 +280,31 @@ def test_commit_is_named(tmp_path: Path) -> None:
 
 
 def test_index_and_what_it_costs_are_shown(tmp_path: Path) -> None:
-    space = lone_word()
-    assert "## Index" not in saved(space, tmp_path)
-    quality = {"recall_at_1": 0.98765, "words": 1000}
+    space = make_space().build_index("IVF4,Flat")
+    card = saved(space, tmp_path)
+    assert "`IVF4,Flat` (faiss: `IVF4,Flat`)" in card
+    assert "Any fixed index keeps the guarantee of the noise mechanisms" in card
+    rows = table(card, "Index")
+    assert [row[0].partition(" = ")[0] for row in rows] == ["none", "ε", "ε", "ε"]
+    names = ("recall_at_1", "recall_at_10", "changed_outputs")
+    for cells, row in zip(rows, read_config(tmp_path)["index"]["quality"]["noise"], strict=True):
+        assert [float(cell) for cell in cells[1:]] == pytest.approx(
+            [row[n] for n in names], abs=6e-4
+        )
+        assert row["epsilon"] is None or float(cells[0][4:]) == pytest.approx(
+            row["epsilon"], rel=0.01
+        )
+    assert "## Index" not in saved(make_space(), tmp_path)
+
+
+@pytest.mark.parametrize("quality", [{}, {"words": 3, "noise": [{"epsilon": None}]}, {"noise": 3}])
+def test_an_index_that_nobody_measured_is_refused(
+    tmp_path: Path, quality: dict[str, object]
+) -> None:
+    saved(lone_word(), tmp_path)
     update_config(tmp_path, {"index": {"kind": "ivf", "factory": "IVF4,Flat", "quality": quality}})
-    space.write_card(tmp_path)
-    card = (tmp_path / "README.md").read_text("utf-8")
-    assert "`ivf` (`IVF4,Flat`)" in card
-    assert "keep their guarantee with any fixed index" in card
-    assert table(card, "Index") == [["recall at 1", "0.9877"], ["words", "1000"]]
+    with pytest.raises(ArtifactError, match="how good the index is; make it anew"):
+        lone_word().write_card(tmp_path)
 
 
 def test_without_matplotlib_the_card_says_how_to_get_the_picture(
