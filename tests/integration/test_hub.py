@@ -1,8 +1,11 @@
 """Spaces and privatizers to and from a Hub, with the real client over HTTP."""
 
+import os
 import pickle
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -349,6 +352,37 @@ def test_file_names_of_a_repository_are_never_followed(
     assert len(EmbeddingSpace.from_pretrained(SPACE, cache_dir=tmp_path / "cache")) == 500
     assert not list(tmp_path.rglob("outside.txt"))
     assert {path.name for path in tmp_path.iterdir()} == {"cache"}
+
+
+def _no_room() -> None:
+    # A process that may write no file of more than 4 kB meets the limit as it would a full disk.
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+
+def test_a_full_disk_leaves_no_file_that_looks_complete(
+    hub: HubServer, pushed: str, euclidean_space: EmbeddingSpace, tmp_path: Path
+) -> None:
+    code = f"from hf_dxprivacy import EmbeddingSpace; EmbeddingSpace.from_pretrained({SPACE!r})"
+    failed = subprocess.run(
+        [sys.executable, "-c", code], preexec_fn=_no_room, capture_output=True, text=True
+    )
+    assert "OSError: [Errno 27]" in failed.stderr
+    cache = Path(os.environ["HF_HUB_CACHE"])
+    assert "vectors.safetensors" not in _cached_files(cache)
+    assert EmbeddingSpace.from_pretrained(SPACE).digest == euclidean_space.digest
+
+    save = "".join((
+        "from hf_dxprivacy import EmbeddingSpace;",
+        f"EmbeddingSpace.from_pretrained({SPACE!r}).save_pretrained({str(tmp_path / 'copy')!r})",
+    ))  # fmt: skip
+    failed = subprocess.run(
+        [sys.executable, "-c", save], preexec_fn=_no_room, capture_output=True, text=True
+    )
+    assert "OSError: [Errno 27]" in failed.stderr
+    assert not [path for path in (tmp_path / "copy").iterdir() if path.stat().st_size > 4096]
+    with pytest.raises(ArtifactError, match=r"config\.json: cannot be read"):
+        EmbeddingSpace.from_pretrained(tmp_path / "copy")
 
 
 def test_two_processes_fetch_the_same_space_at_once(hub: HubServer, pushed: str) -> None:
