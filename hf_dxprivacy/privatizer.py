@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hf_dxprivacy import _validate, columns
 from hf_dxprivacy.errors import InvalidTypeError
 from hf_dxprivacy.guarantees import PrivacyGuarantee, text_disclosures
-from hf_dxprivacy.mechanisms import Mechanism, resolve_mechanism
+from hf_dxprivacy.mechanisms import DEFAULT, FLAT, Mechanism, required_index, resolve_mechanism
 from hf_dxprivacy.plan import Case, OutOfVocabulary, Plan, WordCounts
 from hf_dxprivacy.randomness import RowStreams, row_streams
 from hf_dxprivacy.settings import Settings, SpaceReference
@@ -49,7 +49,8 @@ class DxPrivatizer(StoredPrivatizer):
         seed: None draws fresh noise. A whole number makes the result reproducible, whatever the
             batch size and ``num_proc``; it must then stay secret and be hard to guess, as
             ``secrets.randbits(128)`` is.
-        index: How the noise mechanisms search: "flat" (exact).
+        index: How "laplace" and "mahalanobis" search: "flat" (exact), or the kind of an index that
+            the space has, or is stored with.
         device: Where they compute: "cpu".
         **options: The mechanism's own options, such as ``lam=`` for "mahalanobis".
 
@@ -61,7 +62,7 @@ class DxPrivatizer(StoredPrivatizer):
     def __init__(
         self,
         space: "EmbeddingSpace | str | Path",
-        mechanism: "str | Mechanism" = "calibrated",
+        mechanism: "str | Mechanism" = DEFAULT,
         epsilon: float | None = None,
         *,
         text_column: str | Sequence[str] = "text",
@@ -70,18 +71,19 @@ class DxPrivatizer(StoredPrivatizer):
         oov: OutOfVocabulary = "centroid",
         case: Case = "lower",
         seed: int | None = None,
-        index: Literal["flat"] = "flat",
+        index: str = FLAT,
         device: Literal["cpu"] = "cpu",
         **options: Any,
     ) -> None:
         _validate.one_of(("centroid", "drop", "keep"), oov=oov)
         _validate.one_of(("lower", "preserve"), case=case)
-        _validate.one_of(("flat",), index=index)
         _validate.one_of(("cpu",), device=device)
         if seed is not None:
             _validate.at_least(0, "a seed is a whole number", seed=seed)
+        if index != FLAT:
+            options["index"] = index
         if isinstance(space, (str, Path)):
-            space = EmbeddingSpace.from_pretrained(space)
+            space = EmbeddingSpace.from_pretrained(space, index=required_index(mechanism, options))
         self.mechanism = resolve_mechanism(mechanism, space, epsilon, options)
         self.text_columns = columns.names("text_column", text_column)
         self.output_columns = (
@@ -93,7 +95,7 @@ class DxPrivatizer(StoredPrivatizer):
         self.oov = oov
         self.case = case
         self.seed = None if seed is None else int(seed)
-        self.index = index
+        self.index = self.mechanism.parameters.get("index", FLAT)
         self.device = device
 
     def __getstate__(self) -> dict[str, Any]:
@@ -257,7 +259,7 @@ class DxPrivatizer(StoredPrivatizer):
     def _settings(self) -> str:
         """All that decides what is drawn, for which word and by which law."""
         kept = sorted(self.stopwords)
-        return json.dumps([self.space.digest, self.mechanism.parameters, self.oov, kept])
+        return json.dumps([self.space.digest, self.mechanism.law, self.oov, kept])
 
     @cached_property
     def _reader(self) -> RowReader:

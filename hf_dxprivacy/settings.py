@@ -53,13 +53,15 @@ class SpaceReference:
         """Whether the space is found from another machine too."""
         return self.commit is not None or self.name in builtin_names()
 
-    def load(self, access: HubAccess) -> EmbeddingSpace:
-        """Load the space.
+    def load(self, access: HubAccess, index: str | None) -> EmbeddingSpace:
+        """Load the space, with the index of a kind if one is named.
 
         Raises:
-            ArtifactError: If it has changed.
+            ArtifactError: If it has changed, or has no such index.
         """
-        space = EmbeddingSpace.from_pretrained(self.name, revision=self.commit, **asdict(access))
+        space = EmbeddingSpace.from_pretrained(
+            self.name, revision=self.commit, index=index, **asdict(access)
+        )
         if space.digest != self.digest:
             raise ArtifactError(
                 f"the space {self.name!r} has the digest {space.digest}, but the privatizer was "

@@ -10,6 +10,7 @@ from hf_dxprivacy import cards, settings
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantees import PrivacyGuarantee
 from hf_dxprivacy.hub import HubAccess, Publishable
+from hf_dxprivacy.mechanisms import DEFAULT, required_index
 from hf_dxprivacy.settings import Settings
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -88,7 +89,10 @@ class StoredPrivatizer(Publishable):
                 f"{name_or_path} holds a privatizer, which has its own ε: leave epsilon out, or "
                 "load it and make another privatizer over its space"
             )
-        space = EmbeddingSpace.from_pretrained(name_or_path, revision=revision, **asdict(access))
+        index = required_index(arguments.get("mechanism", DEFAULT), arguments)
+        space = EmbeddingSpace.from_pretrained(
+            name_or_path, revision=revision, index=index, **asdict(access)
+        )
         return cls._over(space, arguments)
 
     @classmethod
@@ -104,8 +108,9 @@ class StoredPrivatizer(Publishable):
                 "privatizer over its space"
             )
         stored = Settings.read(folder)
-        space = stored.space.load(access)
         try:
+            index = required_index(stored.mechanism, stored.options)
+            space = stored.space.load(access, index)
             privatizer = cls._over(space, stored.arguments() | arguments)
         except (InvalidTypeError, InvalidValueError) as error:
             raise ArtifactError(f"{folder / settings.FILE}: {error}") from error

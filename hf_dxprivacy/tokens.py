@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hf_dxprivacy import _validate, columns
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantees import PrivacyGuarantee, token_disclosures
-from hf_dxprivacy.mechanisms import Mechanism, resolve_mechanism
+from hf_dxprivacy.mechanisms import DEFAULT, Mechanism, required_index, resolve_mechanism
 from hf_dxprivacy.randomness import row_streams
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import TokenVocabulary, ids
@@ -70,7 +70,7 @@ class TokenPrivatizer:
         self,
         space: EmbeddingSpace | str | Path,
         tokenizer: Any,
-        mechanism: str | Mechanism = "calibrated",
+        mechanism: str | Mechanism = DEFAULT,
         epsilon: float | None = None,
         *,
         ids_column: str = "input_ids",
@@ -80,7 +80,7 @@ class TokenPrivatizer:
         if seed is not None:
             _validate.at_least(0, "a seed is a whole number", seed=seed)
         if isinstance(space, (str, Path)):
-            space = EmbeddingSpace.from_pretrained(space)
+            space = EmbeddingSpace.from_pretrained(space, index=required_index(mechanism, options))
         self.mechanism = resolve_mechanism(mechanism, space, epsilon, options)
         (self.ids_column,) = columns.names("ids_column", ids_column, 1)
         self.seed = None if seed is None else int(seed)
@@ -202,7 +202,7 @@ class TokenPrivatizer:
     def _release(self) -> str:
         """All that decides what is drawn, for which token and by which law."""
         tokens = hashlib.sha256(self._rows.tobytes()).hexdigest()
-        return json.dumps([self.space.digest, self.mechanism.parameters, tokens])
+        return json.dumps([self.space.digest, self.mechanism.law, tokens])
 
     def _bound(self, ids_a: Any, ids_b: Any) -> float:
         """Bound the log-ratio of two sequences of ids; see `PrivacyGuarantee.bound`."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # Spelled out, so that help needs not load the mechanisms and the formats; a test compares them.
 MECHANISMS = ("calibrated", "tem", "laplace", "mahalanobis", "hyperbolic")
-OPTIONS = ("lam", "beta", "gamma", "noise")
+OPTIONS = ("lam", "beta", "gamma", "noise", "index")
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 
 NO_EPSILON = (
@@ -143,6 +143,12 @@ def _add_privacy_arguments(parser: argparse.ArgumentParser) -> None:
     add("--beta", type=float, metavar="X", help="calibrated, tem: weight of far words")
     add("--gamma", type=float, metavar="X", help="tem: distance from which all words are alike")
     add("--noise", choices=("riemannian", "lebesgue"), help="hyperbolic: law of the noise")
+    add(
+        "--index",
+        metavar="KIND",
+        help="laplace, mahalanobis: search by the index that the space was saved with, such as ivf "
+        "or hnsw; faster for large vocabularies, and may find another word (flat: exact)",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -235,12 +241,15 @@ def _check_place(args: argparse.Namespace, source: "files.Input", path: Path) ->
 
 
 def _privatizer(args: argparse.Namespace) -> "DxPrivatizer":
+    from hf_dxprivacy.mechanisms import required_index
     from hf_dxprivacy.privatizer import DxPrivatizer
     from hf_dxprivacy.spaces import EmbeddingSpace
 
-    space = EmbeddingSpace.from_pretrained(args.space)
-    stopwords = _stopwords(args.stopwords)
     given = {name: vars(args)[name] for name in OPTIONS if vars(args)[name] is not None}
+    with usage():
+        index = required_index(args.mechanism, given)
+    space = EmbeddingSpace.from_pretrained(args.space, index=index)
+    stopwords = _stopwords(args.stopwords)
     with usage():
         return DxPrivatizer(
             space,

@@ -1,16 +1,23 @@
 """Mechanisms: how a word becomes another word, and what that promises."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.mechanisms.additive import HyperbolicLaplace, Mahalanobis, MultivariateLaplace
+from hf_dxprivacy.mechanisms.additive import (
+    FLAT,
+    HyperbolicLaplace,
+    Mahalanobis,
+    MultivariateLaplace,
+)
 from hf_dxprivacy.mechanisms.base import Mechanism
 from hf_dxprivacy.mechanisms.exponential import CalibratedExponential, TruncatedExponential
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 __all__ = [
+    "DEFAULT",
+    "FLAT",
     "MECHANISMS",
     "CalibratedExponential",
     "HyperbolicLaplace",
@@ -19,6 +26,7 @@ __all__ = [
     "MultivariateLaplace",
     "TruncatedExponential",
     "create_mechanism",
+    "required_index",
     "resolve_mechanism",
 ]
 
@@ -34,6 +42,9 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     )
 }
 
+# The mechanism of those who name none.
+DEFAULT = CalibratedExponential.name
+
 
 def create_mechanism(name: str, space: EmbeddingSpace, epsilon: float, **options: Any) -> Mechanism:
     """Make the mechanism of a name.
@@ -48,15 +59,47 @@ def create_mechanism(name: str, space: EmbeddingSpace, epsilon: float, **options
         InvalidValueError: If the name is unknown, or the mechanism refuses a value.
         InvalidTypeError: If the mechanism has no such option.
     """
+    check_options(name, options)
+    return MECHANISMS[name](space, epsilon, **options)
+
+
+def check_options(name: str, options: Iterable[str]) -> None:
+    """Require a mechanism to have options of these names.
+
+    Raises:
+        InvalidValueError: If there is no such mechanism.
+        InvalidTypeError: If it has no such option.
+    """
     _validate.one_of(MECHANISMS, mechanism=name)
-    mechanism = MECHANISMS[name]
-    unknown = sorted(set(options) - set(mechanism.options))
-    if unknown:
-        known = ", ".join(mechanism.options) or "none"
+    own = MECHANISMS[name].options
+    for option in sorted(set(options) - set(own)):
+        if option == "index":
+            raise InvalidTypeError(
+                f"mechanism {name!r} has no use for an index: the exponential mechanisms weigh all "
+                "words, and the ball is searched exactly; 'laplace' and 'mahalanobis' take one"
+            )
         raise InvalidTypeError(
-            f"mechanism {name!r} has no option {unknown[0]!r}; its options are: {known}"
+            f"mechanism {name!r} has no option {option!r}; its options are: "
+            f"{', '.join(own) or 'none'}"
         )
-    return mechanism(space, epsilon, **options)
+
+
+def required_index(mechanism: str | Mechanism, options: Mapping[str, Any]) -> str | None:
+    """Return the kind of index that a space has to be loaded with; None if exact search will do.
+
+    Args:
+        mechanism: A key of `MECHANISMS`, or a mechanism.
+        options: The mechanism's own options, perhaps among others.
+
+    Raises:
+        InvalidTypeError: If the mechanism of that name has no use for an index.
+    """
+    kind: str = options.get("index", FLAT)
+    if kind == FLAT:
+        return None
+    if isinstance(mechanism, str):
+        check_options(mechanism, ("index",))
+    return kind
 
 
 def resolve_mechanism(

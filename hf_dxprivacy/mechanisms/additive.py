@@ -4,13 +4,13 @@ Finding the nearest word is a fixed function of the noisy vector, so it costs no
 """
 
 from functools import cached_property, partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy import _validate
-from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantees import upward
 from hf_dxprivacy.mechanisms.base import Mechanism
 from hf_dxprivacy.noise import (
@@ -27,16 +27,39 @@ from hf_dxprivacy.spaces.poincare import boundary_gap, mobius_add
 
 HyperbolicNoise = Literal["riemannian", "lebesgue"]
 
+# Exact search, which needs no index.
+FLAT = "flat"
+
 
 class MultivariateLaplace(Mechanism):
     """Multivariate Laplace noise, "Madlib" (Feyisetan et al., WSDM 2020, Algorithm 1).
 
     Noise of density ∝ exp(−ε‖z‖₂) is added to the word's vector; the nearest word in L2 is
     released. ε per unit of Euclidean distance.
+
+    Args:
+        space: A Euclidean space.
+        epsilon: ε > 0.
+        index: "flat" searches exactly. Any other kind is that of the space's own index, which may
+            find another word; the guarantee is the same.
+
+    Raises:
+        InvalidValueError: If the space has no index of that kind.
     """
 
     name = "laplace"
     metrics = ("euclidean",)
+    options: ClassVar[tuple[str, ...]] = ("index",)
+
+    def __init__(self, space: EmbeddingSpace, epsilon: float, index: str = FLAT) -> None:
+        super().__init__(space, epsilon)
+        _require_index(space, index)
+        self.index = index
+
+    @property
+    def law(self) -> dict[str, float | str | None]:
+        """The parameters without the index, which is a function of the noisy vector."""
+        return {name: value for name, value in self.parameters.items() if name != "index"}
 
     @cached_property
     def _search_vectors(self) -> NDArray[np.float32]:
@@ -51,7 +74,17 @@ class MultivariateLaplace(Mechanism):
         law = partial(multivariate_laplace, dim=self.space.dim, epsilon=self.epsilon)
         noisy = self.space.points(ids)
         noisy += self._shape(streams.draw(law, positions))
+        if self.index != FLAT and self.space.index is not None:
+            return self.space.index.search(noisy)
         return nearest_euclidean(noisy, self._search_vectors)
+
+    def _assumptions(self) -> tuple[str, ...]:
+        if self.index == FLAT:
+            return ()
+        return (
+            f"The nearest word is searched approximately (index {self.index!r}), which changes the "
+            "output, not the guarantee: the index is fixed.",
+        )
 
 
 class Mahalanobis(MultivariateLaplace):
@@ -65,13 +98,16 @@ class Mahalanobis(MultivariateLaplace):
         space: A Euclidean space.
         epsilon: ε > 0.
         lam: λ in [0, 1].
+        index: As for `MultivariateLaplace`; the search is in L2 here too.
     """
 
     name = "mahalanobis"
-    options = ("lam",)
+    options = ("lam", "index")
 
-    def __init__(self, space: EmbeddingSpace, epsilon: float, lam: float = 0.5) -> None:
-        super().__init__(space, epsilon)
+    def __init__(
+        self, space: EmbeddingSpace, epsilon: float, lam: float = 0.5, index: str = FLAT
+    ) -> None:
+        super().__init__(space, epsilon, index)
         _validate.within(0.0, 1.0, lam=lam)
         self.lam = float(lam)
         # A covariance that will not do is refused here, not in the middle of a data set.
@@ -113,7 +149,10 @@ class Mahalanobis(MultivariateLaplace):
 
     def _assumptions(self) -> tuple[str, ...]:
         euclidean = self.epsilon * self._norm.euclidean_factor
-        return (f"For the Euclidean distance the same release is {upward(euclidean)}·d-private.",)
+        return (
+            f"For the Euclidean distance the same release is {upward(euclidean)}·d-private.",
+            *super()._assumptions(),
+        )
 
 
 class HyperbolicLaplace(Mechanism):
@@ -184,4 +223,18 @@ class HyperbolicLaplace(Mechanism):
         return (
             f"The paper's noise at nominal ε = {self.epsilon:g} is certified at ε + n/scale only: "
             "its density refers to Lebesgue measure, which hyperbolic translation does not keep.",
+        )
+
+
+def _require_index(space: EmbeddingSpace, kind: str) -> None:
+    if not isinstance(kind, str):
+        raise InvalidTypeError(f"expected index to be a string such as 'flat', got {kind!r}")
+    found = None if space.index is None else space.index.kind
+    if kind not in (FLAT, found):
+        has = "none" if found is None else f"one of kind {found!r}"
+        raise InvalidValueError(
+            f"index={kind!r} needs a space with that index, this one has {has}; make one with "
+            f"space.build_index({kind!r}), load a space that was saved with one by "
+            f"EmbeddingSpace.from_pretrained(..., index={kind!r}), or search exactly with "
+            "index='flat'"
         )

@@ -73,6 +73,14 @@ class Mechanism(ABC):
             **{name: self.__dict__[name] for name in ("epsilon", *self.options)},
         }
 
+    @property
+    def law(self) -> dict[str, float | str | None]:
+        """The parameters that decide what is drawn, to which seeded noise is bound.
+
+        Noise of another law is independent of it: two releases with one noise would cancel it out.
+        """
+        return self.parameters
+
     def sample(self, ids: ArrayLike, rng: "np.random.Generator | RowStreams") -> NDArray[np.int64]:
         """Draw one output word for each input word, independently.
 

@@ -22,9 +22,11 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 # scaled by 1/2, so that the Riemannian noise needs ε > 6.
 CASES: dict[str, tuple[str, str, float, dict[str, Any]]] = {
     "laplace": ("laplace", "euclidean", 3.0, {}),
+    "laplace-ivf": ("laplace", "euclidean", 3.0, {"index": "ivf"}),
     "mahalanobis-0": ("mahalanobis", "euclidean", 3.0, {"lam": 0.0}),
     "mahalanobis-half": ("mahalanobis", "euclidean", 3.0, {}),
     "mahalanobis-1": ("mahalanobis", "euclidean", 3.0, {"lam": 1.0}),
+    "mahalanobis-hnsw": ("mahalanobis", "euclidean", 3.0, {"index": "hnsw"}),
     "tem": ("tem", "euclidean", 2.0, {}),
     "tem-beta": ("tem", "euclidean", 2.0, {"beta": 0.2}),
     "tem-gamma": ("tem", "euclidean", 2.0, {"gamma": 1.5}),
@@ -39,6 +41,8 @@ CASES: dict[str, tuple[str, str, float, dict[str, Any]]] = {
 
 def make(case: str, space: EmbeddingSpace) -> Mechanism:
     name, _, epsilon, options = CASES[case]
+    if "index" in options and space.index is None:
+        space = space.build_index(options["index"])
     return create_mechanism(name, space, epsilon, **options)
 
 
@@ -296,7 +300,7 @@ def test_space_with_another_metric_is_refused(
     ("name", "options", "error", "message"),
     [
         ("madlib", {}, InvalidValueError, "expected mechanism to be one of 'laplace'"),
-        ("laplace", {"lam": 0.5}, InvalidTypeError, "no option 'lam'; its options are: none"),
+        ("laplace", {"lam": 0.5}, InvalidTypeError, "no option 'lam'; its options are: index"),
         ("tem", {"noise": "x"}, InvalidTypeError, "its options are: beta, gamma"),
         ("mahalanobis", {"lam": -0.1}, InvalidValueError, "0.0 <= lam <= 1.0"),
         ("mahalanobis", {"lam": 1.1}, InvalidValueError, "got lam=1.1"),
