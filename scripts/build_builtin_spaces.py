@@ -25,7 +25,8 @@ from hf_dxprivacy.mechanisms.certificate import certify
 from hf_dxprivacy.spaces.space import EmbeddingSpace
 from hf_dxprivacy.training.evaluation import reconstruction
 from hf_dxprivacy.training.gloss import train_gloss
-from hf_dxprivacy.training.poincare import PoincareRecipe, train_poincare
+from hf_dxprivacy.training.poincare import train_poincare
+from hf_dxprivacy.training.recipe import PoincareRecipe
 from hf_dxprivacy.training.relations import Relations, read_wordnet
 from hf_dxprivacy.training.wordnet import DEFAULT_PATH
 

@@ -3,217 +3,149 @@
 Import this module only when training: it needs the extra ``train``. The compiled functions
 release the interpreter lock and share one matrix without locks, as in Recht et al., "Hogwild!"
 (NIPS 2011); rare lost updates do no harm.
+
+A node is compared with all its classes and with the nodes drawn against them at once. Their points
+are copied into a buffer with one column each, so that the memory is read in one go and the
+processor's vector units work along the columns. The rows of the buffer `terms` beside it are: cosh
+of the distance minus 1; rate times the derivative of the loss by the distance, over sinh of the
+distance; what the parametrisation needs; and rate times the derivative of the loss.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy._optional import require
+from hf_dxprivacy.training import ball, hyperboloid
+from hf_dxprivacy.training.negatives import Graph, Table, fill_group
 
 numba: Any = require("numba", "train")
 
-# [N] keeps points this far inside the ball.
-MARGIN = 1e-5
-
-# Steps of this length in hyperbolic space, and directions between points this near, are skipped.
-NEGLIGIBLE = 1e-7
-COINCIDENT = 1e-12
+# Between points nearer than this there is no direction to speak of.
+COINCIDENT = 1e-7
 
 
-def _uniform(state: NDArray[np.uint64]) -> float:
-    """Draw from [0, 1) and advance a splitmix64 state of one element."""
-    state[0] += np.uint64(0x9E3779B97F4A7C15)
-    mixed = state[0]
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed = mixed ^ (mixed >> np.uint64(31))
-    return float(mixed >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-
-
-uniform = numba.njit(inline="always")(_uniform)
-
-
-def _draw(
-    state: NDArray[np.uint64], threshold: NDArray[np.float64], alias: NDArray[np.int64]
-) -> int:
-    """Draw a node by the alias method."""
-    place = uniform(state) * len(alias)
-    slot = int(place)
-    return slot if place - slot < threshold[slot] else int(alias[slot])
-
-
-draw = numba.njit(inline="always")(_draw)
-
-
-def _is_above(
-    node: int, candidate: int, starts: NDArray[np.int64], classes: NDArray[np.int64]
-) -> bool:
-    """Look a candidate up among the sorted classes of a node."""
-    low, high = starts[node], starts[node + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if classes[middle] < candidate:
-            low = middle + 1
-        else:
-            high = middle
-    return bool(low < starts[node + 1] and classes[low] == candidate)
-
-
-is_above = numba.njit(_is_above)
-
-
-def _move(points: NDArray[np.float64], row: int, step: NDArray[np.float64]) -> None:
-    """Add a step to a point and keep it inside the ball."""
-    square = 0.0
-    for axis in range(points.shape[1]):
-        points[row, axis] += step[axis]
-        square += points[row, axis] ** 2
-    limit = 1.0 - MARGIN
-    if square >= limit * limit:
-        shrink = limit / math.sqrt(square)
-        for axis in range(points.shape[1]):
-            points[row, axis] *= shrink
-
-
-move = numba.njit(_move, fastmath=True)
-
-
-def _pick(
-    node: int,
-    others: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    classes: NDArray[np.int64],
-    threshold: NDArray[np.float64],
-    alias: NDArray[np.int64],
-    state: NDArray[np.uint64],
-) -> int:
-    """Fill `others` from its second place with nodes that are not classes; return their end."""
-    count = 1
-    for _ in range(len(others) - 1):
-        other = draw(state, threshold, alias)
-        if other != node and not is_above(node, other, starts, classes):
-            others[count] = other
-            count += 1
-    return count
-
-
-pick = numba.njit(_pick)
-
-
-def _measure(
-    points: NDArray[np.float64],
-    node: int,
-    others: NDArray[np.int64],
-    sharpness: float,
-    terms: NDArray[np.float64],
-) -> tuple[float, float]:
-    """Fill `terms` for each other node; return the node's squared norm and the sum of weights.
-
-    The rows of `terms` are |y|², x·y, sinh d and exp(-d).
-    """
-    own = 0.0
-    for axis in range(points.shape[1]):
-        own += points[node, axis] ** 2
-    weight_sum = 0.0
-    for place, other in enumerate(others):
-        square, product, apart = 0.0, 0.0, 0.0
-        for axis in range(points.shape[1]):
-            x, y = points[node, axis], points[other, axis]
-            square += y * y
-            product += x * y
-            apart += (x - y) * (x - y)
-        # exp(-arcosh(1 + excess)) without transcendental functions.
-        excess = 2.0 * apart / ((1.0 - own) * (1.0 - square))
-        root = math.sqrt(excess * (excess + 2.0))
-        terms[0, place], terms[1, place], terms[2, place] = square, product, root
-        terms[3, place] = (1.0 + excess + root) ** -sharpness
-        weight_sum += terms[3, place]
-    return own, weight_sum
-
-
-measure = numba.njit(_measure, fastmath=True)
-
-
-def _descend(
-    points: NDArray[np.float64],
-    node: int,
-    own: float,
-    others: NDArray[np.int64],
-    terms: NDArray[np.float64],
-    steps: NDArray[np.float64],
+def _gather(
+    points: NDArray[np.float64], group: NDArray[np.int64], there: NDArray[np.float64]
 ) -> None:
-    """Move a node and the others against the gradient.
-
-    `terms` is what `measure` filled, with rate times the derivative of the loss by the distance in
-    the last row; `steps` is room for (2, n) numbers.
-    """
-    steps[0] = 0.0
-    for place, other in enumerate(others):
-        slope, sinh = terms[3, place], terms[2, place]
-        if abs(slope) < NEGLIGIBLE or sinh < COINCIDENT:
-            continue
-        # Eq. 4 of [N] times the inverse metric (1 - |x|²)² / 4, for either end.
-        square, product = terms[0, place], terms[1, place]
-        near = slope / ((1.0 - square) * sinh)
-        far = slope / ((1.0 - own) * sinh)
+    """Copy the points of a group into columns."""
+    for place, row in enumerate(group):
         for axis in range(points.shape[1]):
-            x, y = points[node, axis], points[other, axis]
-            steps[0, axis] -= near * ((square - 2.0 * product + 1.0) * x - (1.0 - own) * y)
-            steps[1, axis] = -far * ((own - 2.0 * product + 1.0) * y - (1.0 - square) * x)
-        move(points, other, steps[1])
-    move(points, node, steps[0])
+            there[axis, place] = points[row, axis]
 
 
-descend = numba.njit(_descend, fastmath=True)
+gather = numba.njit(_gather)
 
 
-def _train(
+def _scatter(
     points: NDArray[np.float64],
-    pairs: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    classes: NDArray[np.int64],
-    threshold: NDArray[np.float64],
-    alias: NDArray[np.int64],
-    negatives: int,
-    sharpness: float,
-    rate: float,
-    state: NDArray[np.uint64],
+    group: NDArray[np.int64],
+    there: NDArray[np.float64],
+    limit: float,
+) -> None:
+    """Add the columns to the points of a group, and keep the norms within the limit."""
+    for place, row in enumerate(group):
+        square = 0.0
+        for axis in range(points.shape[1]):
+            points[row, axis] += there[axis, place]
+            square += points[row, axis] ** 2
+        if square > limit * limit:
+            for axis in range(points.shape[1]):
+                points[row, axis] *= limit / math.sqrt(square)
+
+
+scatter = numba.njit(_scatter, fastmath=True)
+
+
+def _slopes(
+    terms: NDArray[np.float64], classes: int, count: int, sharpness: float, rate: float
 ) -> float:
-    """Take one step of Riemannian gradient descent for each pair, in order.
+    """Fill the second and fourth row from the first; return the loss of [N], Eq. 6.
 
     Args:
-        points: (N, n) points in the ball, changed in place.
-        pairs: (m, 2) node and class.
-        starts: (N + 1,) where the classes of each node start in `classes`.
-        classes: Classes of all nodes, sorted within each node.
-        threshold: (N,) alias table of the distribution of negatives.
-        alias: (N,) the other half of the table.
-        negatives: Nodes drawn for each pair; those that are classes of the node are left out.
+        terms: (4, m) see above; the first columns are the classes, the others were drawn.
+        classes: How many classes.
+        count: How many in all.
         sharpness: Factor on distances in the loss.
         rate: Learning rate.
-        state: (1,) state of the random numbers.
-
-    Returns:
-        Sum of the losses.
     """
-    others = np.empty(negatives + 1, dtype=np.int64)
-    terms = np.empty((4, negatives + 1))
-    steps = np.empty((2, points.shape[1]))
-    losses = 0.0
-    for pair in range(len(pairs)):
-        node = pairs[pair, 0]
-        others[0] = pairs[pair, 1]
-        count = pick(node, others, starts, classes, threshold, alias, state)
-        own, weight_sum = measure(points, node, others[:count], sharpness, terms)
-        losses -= math.log(terms[3, 0] / weight_sum)
+    excess, sinh, slope = terms[0], terms[1], terms[3]
+    for place in range(count):
+        # exp(-arcosh(1 + excess)) without transcendental functions.
+        sinh[place] = math.sqrt(excess[place] * (excess[place] + 2.0))
+        slope[place] = 1.0 / (1.0 + excess[place] + sinh[place])
+    if sharpness != 1.0:
         for place in range(count):
-            terms[3, place] *= -rate * sharpness / weight_sum
-        terms[3, 0] += rate * sharpness
-        descend(points, node, own, others[:count], terms, steps)
-    return losses
+            slope[place] **= sharpness
+    drawn = np.sum(slope[classes:count])
+    loss, inverses = 0.0, 0.0
+    for place in range(classes):
+        inverse = 1.0 / (slope[place] + drawn)
+        loss -= math.log(slope[place] * inverse)
+        inverses += inverse
+        slope[place] = rate * sharpness * drawn * inverse
+    for place in range(classes, count):
+        slope[place] *= -rate * sharpness * inverses
+    for place in range(count):
+        sinh[place] = slope[place] / sinh[place] if sinh[place] > COINCIDENT else 0.0
+    return loss
 
 
-train = numba.njit(_train, nogil=True, fastmath=True)
+slopes = numba.njit(_slopes, fastmath=True)
+
+
+def _compile(measure: Any, descend: Any, limit: float) -> Callable[..., float]:
+    """Compile the loop for one parametrisation."""
+
+    def train(
+        points: NDArray[np.float64],
+        nodes: NDArray[np.int64],
+        graph: Graph,
+        table: Table,
+        negatives: int,
+        near: float,
+        sharpness: float,
+        rate: float,
+        state: NDArray[np.uint64],
+    ) -> float:
+        """Take one step of Riemannian gradient descent for each node, in order.
+
+        Args:
+            points: (N, n) coordinates, changed in place.
+            nodes: (m,) nodes that have classes.
+            graph: Relations.
+            table: Distribution of negatives.
+            negatives: Nodes drawn for each node; its classes among them are left out.
+            near: Share of them drawn among the members of the node's classes instead.
+            sharpness: Factor on distances in the loss.
+            rate: Learning rate.
+            state: (1,) state of the random numbers.
+
+        Returns:
+            Sum of the losses of all relations of the nodes.
+        """
+        counts = graph.starts[1:] - graph.starts[:-1]
+        width = counts.max() + negatives + 1
+        group = np.empty(width, dtype=np.int64)
+        there = np.empty((points.shape[1], width))
+        terms = np.empty((4, width))
+        losses = 0.0
+        for node in nodes:
+            count = fill_group(node, group, negatives, near, graph, table, state)
+            gather(points, group[:count], there)
+            measure(points[node], there, terms, count)
+            losses += slopes(terms, counts[node], count, sharpness, rate)
+            descend(points[node], there, terms, count)
+            group[count] = node
+            scatter(points, group[: count + 1], there, limit)
+        return losses
+
+    compiled: Callable[..., float] = numba.njit(train, nogil=True)
+    return compiled
+
+
+train_ball = _compile(ball.measure, ball.descend, ball.LARGEST_NORM)
+train_hyperboloid = _compile(hyperboloid.measure, hyperboloid.descend, hyperboloid.LARGEST_NORM)

@@ -1,0 +1,142 @@
+"""The compiled steps of Poincaré training against the formulas they stand for."""
+
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from hf_dxprivacy.training import ball, hyperboloid, negatives, sgd
+
+# One node with two classes, and one node left to draw.
+PAIRS = np.array([[0, 1], [0, 2]])
+START = np.array([[0.3, 0.2], [-0.1, 0.4], [0.2, 0.1], [0.5, -0.3]])
+
+
+def _to_hyperboloid(points: np.ndarray) -> np.ndarray:
+    return 2.0 * points / (1.0 - (points**2).sum(axis=1, keepdims=True))
+
+
+def _loss(points: np.ndarray, sharpness: float) -> float:
+    """Eq. 6 of [N] for both relations."""
+    gaps = (1.0 - points[0] @ points[0]) * (1.0 - (points[1:] ** 2).sum(axis=1))
+    squared = ((points[1:] - points[0]) ** 2).sum(axis=1)
+    weights = np.exp(-sharpness * np.arccosh(1.0 + 2.0 * squared / gaps))
+    return float(-np.log(weights[:2] / (weights[:2] + weights[2])).sum())
+
+
+def _gradient(points: np.ndarray, sharpness: float) -> np.ndarray:
+    gradient = np.zeros_like(points)
+    for place in np.ndindex(*points.shape):
+        step = np.zeros_like(points)
+        step[place] = 1e-6
+        change = _loss(points + step, sharpness) - _loss(points - step, sharpness)
+        gradient[place] = change / 2e-6
+    return gradient
+
+
+@pytest.mark.parametrize("sharpness", [1.0, 2.5])
+@pytest.mark.parametrize("parametrisation", ["poincare", "lorentz"])
+def test_a_step_follows_the_gradient_of_the_loss(parametrisation: str, sharpness: float) -> None:
+    """In either parametrisation it is, for a short step, the Riemannian gradient in the ball."""
+    points, train = START.copy(), sgd.train_ball
+    if parametrisation == "lorentz":
+        points, train = _to_hyperboloid(START), sgd.train_hyperboloid
+    graph = negatives.graph_of(PAIRS, 4)
+    only_the_last = negatives.alias_table(np.array([0.0, 0.0, 0.0, 1.0]))
+    state = np.array([5], dtype=np.uint64)
+    rate, node = 1e-6, np.array([0])
+    loss = train(points, node, graph, only_the_last, 1, 0.0, sharpness, rate, state)
+    moved = hyperboloid.to_ball(points) if parametrisation == "lorentz" else points
+    assert loss == pytest.approx(_loss(START, sharpness))
+    conformal = ((1.0 - (START**2).sum(axis=1, keepdims=True)) / 2.0) ** 2
+    expected = -rate * conformal * _gradient(START, sharpness)
+    np.testing.assert_allclose(moved - START, expected, rtol=1e-4, atol=1e-12)
+
+
+def _around(radius: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return a point of the hyperboloid at a radius, and another about 1 from it."""
+    rng = np.random.default_rng(seed)
+    direction = rng.normal(size=5)
+    direction /= np.linalg.norm(direction)
+    here = np.sinh(radius) * direction
+    return here, here * np.exp(0.7) + rng.normal(size=5) * 0.4
+
+
+def _exact_excess(here: np.ndarray, there: np.ndarray) -> mpmath.mpf:
+    with mpmath.workdps(60):
+        u, v = [mpmath.mpf(x) for x in here], [mpmath.mpf(x) for x in there]
+        times = mpmath.sqrt(1 + mpmath.fdot(u, u)) * mpmath.sqrt(1 + mpmath.fdot(v, v))
+        return times - mpmath.fdot(u, v) - 1
+
+
+@pytest.mark.parametrize(("radius", "tolerance"), [(0.5, 1e-14), (10.0, 1e-10), (20.0, 1e-6)])
+def test_distances_on_the_hyperboloid_are_right_far_out(radius: float, tolerance: float) -> None:
+    """At 20 the products of the Lorentz model themselves are of no use: 1e17, to be told from 1."""
+    for seed in range(10):
+        here, there = _around(radius, seed)
+        terms = np.empty((4, 2))
+        hyperboloid.measure(here, np.column_stack([there, there]), terms, 1)
+        assert terms[0, 0] == pytest.approx(float(_exact_excess(here, there)), rel=tolerance)
+
+
+@pytest.mark.parametrize("radius", [0.5, 3.0, 12.0])
+@pytest.mark.parametrize("slope", [0.3, -0.3, -4.0])
+def test_steps_on_the_hyperboloid_are_geodesics(radius: float, slope: float) -> None:
+    """Both ends move along the line that joins them, each by arsinh of the slope."""
+    here, there = _around(radius, seed=1)
+    columns, terms = np.column_stack([there, np.zeros(5)]), np.empty((4, 2))
+    hyperboloid.measure(here, columns, terms, 1)
+    before = float(terms[0, 0])
+    terms[3, 0] = slope
+    terms[1, 0] = slope / np.sqrt(before * (before + 2.0))
+    hyperboloid.descend(here, columns, terms, 1)
+    moved_there, moved_here = there + columns[:, 0], here + columns[:, 1]
+    nearer = 2.0 * np.arcsinh(slope)
+    expected = abs(np.arccosh(1.0 + before) - nearer)
+    after = np.arccosh(1.0 + float(_exact_excess(moved_here, moved_there)))
+    assert after == pytest.approx(expected, rel=1e-4)
+
+
+def test_steps_stay_within_the_largest_norm() -> None:
+    for train, limit in (
+        (sgd.train_ball, ball.LARGEST_NORM),
+        (sgd.train_hyperboloid, hyperboloid.LARGEST_NORM),
+    ):
+        points = np.zeros((4, 2))
+        points[:, 0] = limit * np.array([1.0, 0.9, 0.8, 0.99])
+        graph, even = negatives.graph_of(PAIRS, 4), negatives.alias_table(np.ones(4))
+        state = np.array([5], dtype=np.uint64)
+        for _ in range(20):
+            train(points, np.array([0]), graph, even, 20, 0.0, 1.0, 5.0, state)
+        assert np.isfinite(points).all()
+        assert np.linalg.norm(points, axis=1).max() <= limit * (1.0 + 1e-15)
+
+
+def _drawn(near: float, table: negatives.Table, seed: int) -> np.ndarray:
+    """Count the draws for node 4 of: 0 above all, 1 above 4 and 5, 2 above 6, 3 alone below 0."""
+    pairs = np.array([[1, 0], [2, 0], [3, 0], [4, 0], [4, 1], [5, 0], [5, 1], [6, 0], [6, 2]])
+    graph, state = negatives.graph_of(pairs, 7), np.array([seed], dtype=np.uint64)
+    counts, group = np.zeros(7), np.empty(1002, dtype=np.int64)
+    for _ in range(60):
+        end = negatives.fill_group(4, group, 1000, near, graph, table, state)
+        assert group[:2].tolist() == [0, 1]
+        counts += np.bincount(group[2:end], minlength=7)
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("near", "weights", "expected"),
+    [
+        # Draws of the node itself (4) and its classes (0, 1) are dropped.
+        (0.0, np.ones(7), np.array([0, 0, 1, 1, 0, 1, 1]) / 7),
+        (0.0, np.arange(7.0), np.array([0, 0, 2, 3, 0, 5, 6]) / 21),
+        # By 0 any of its six members, by 1 one of its two.
+        (1.0, np.ones(7), np.array([0, 0, 1 / 12, 1 / 12, 0, 1 / 12 + 1 / 4, 1 / 12])),
+    ],
+)
+def test_negatives_are_drawn_as_asked(near: float, weights: Any, expected: Any) -> None:
+    counts = _drawn(near, negatives.alias_table(weights), seed=9)
+    # Six standard deviations of 60,000 draws.
+    bound = 6.0 * np.sqrt(60_000 * expected * (1.0 - expected))
+    assert (np.abs(counts - 60_000 * expected) <= bound).all()
