@@ -1,0 +1,94 @@
+"""The contract of what decides which words of a text are perturbed."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Mask = NDArray[np.bool_]
+Words = Sequence[Sequence[str] | None]
+Rows = Mapping[str, Sequence[Any]]
+
+
+class Selector(ABC):
+    """Tells the slots of a text, which are perturbed, from its carrier phrase, which is not.
+
+    Selectors combine: ``a | b`` are the words that either selects, ``a & b`` those that both do,
+    ``~a`` those that a leaves.
+    """
+
+    @abstractmethod
+    def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
+        """Find the slots of a batch of rows.
+
+        Args:
+            words: The words of each row, as `text.RowReader` splits them; None for a missing row.
+            rows: The other columns of the batch, for selectors that read one.
+
+        Returns:
+            For each row a bool for each of its words, True where it is a slot; None for a missing
+            row.
+        """
+
+    @property
+    @abstractmethod
+    def disclosures(self) -> tuple[str, ...]:
+        """What the choice of slots rests on or releases by itself, one sentence each."""
+
+    def __or__(self, other: "Selector") -> "Selector":
+        return _Combined("|", self, other) if isinstance(other, Selector) else NotImplemented
+
+    def __and__(self, other: "Selector") -> "Selector":
+        return _Combined("&", self, other) if isinstance(other, Selector) else NotImplemented
+
+    def __invert__(self) -> "Selector":
+        return _Inverted(self)
+
+
+def spans(mask: Mask) -> list[tuple[int, int]]:
+    """Return the runs of slots of a row as (start, stop) word positions, stop excluded.
+
+    Args:
+        mask: (n,) bools.
+    """
+    edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0)).tolist()
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+_OPERATORS = {"|": np.logical_or, "&": np.logical_and}
+
+
+class _Combined(Selector):
+    def __init__(self, operator: str, first: Selector, second: Selector) -> None:
+        self._operator = operator
+        self._parts = (first, second)
+
+    def __repr__(self) -> str:
+        return f"({self._parts[0]!r} {self._operator} {self._parts[1]!r})"
+
+    def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
+        combine = _OPERATORS[self._operator]
+        pairs = zip(*(part.masks(words, rows) for part in self._parts), strict=True)
+        return [None if a is None or b is None else combine(a, b) for a, b in pairs]
+
+    @property
+    def disclosures(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(s for part in self._parts for s in part.disclosures))
+
+
+class _Inverted(Selector):
+    def __init__(self, selector: Selector) -> None:
+        self._selector = selector
+
+    def __repr__(self) -> str:
+        return f"~{self._selector!r}"
+
+    def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
+        masks = self._selector.masks(words, rows)
+        return [None if mask is None else ~mask for mask in masks]
+
+    @property
+    def disclosures(self) -> tuple[str, ...]:
+        return self._selector.disclosures
