@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from hf_dxprivacy.cards.figures import Figures
-from hf_dxprivacy.cards.licence import check_licence
 from hf_dxprivacy.cards.picture import picture
 from hf_dxprivacy.cards.render import privatizer_card, space_card
 from hf_dxprivacy.errors import MissingExtraError
 from hf_dxprivacy.hub.folder import read_config
+from hf_dxprivacy.hub.licence import check_licence
 from hf_dxprivacy.hub.records import write_whole
 from hf_dxprivacy.spaces import EmbeddingSpace
 

@@ -61,12 +61,11 @@ def run(args: argparse.Namespace) -> None:
         OSError: If a file can not be read or written.
     """
     _check_place(args.output, args.overwrite)
-    # Late, because they take a while to load, which help should not.
-    from hf_dxprivacy import cards
+    # Late, because it takes a while to load, which help should not.
+    from hf_dxprivacy.hub.licence import check_licence
 
-    if args.license is not None:
-        with usage():
-            cards.require_licence(args.license, {})
+    with usage():
+        check_licence(args.license)
     space = _read(args)
     if args.output.exists():
         space.save_pretrained(args.output, license=args.license)

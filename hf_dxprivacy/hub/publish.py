@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from hf_dxprivacy._version import __version__
 from hf_dxprivacy.errors import InvalidTypeError
 from hf_dxprivacy.hub.folder import LIBRARY_NAME
+from hf_dxprivacy.hub.licence import check_licence
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitInfo
@@ -36,9 +37,10 @@ class Publishable(ABC):
             InvalidValueError: If the Hub knows no such licence.
             OSError: If a file can not be written.
         """
+        check_licence(license)
         folder = Path(directory)
         self._save(folder)
-        self._write_card(folder, license=license, name=folder.name)
+        self._write_card(folder, license=license, name=folder.resolve().name)
 
     def write_card(self, directory: str | Path, *, license: str | None = None) -> None:
         """Make the model card anew in a folder that holds what this was loaded from.
@@ -52,7 +54,7 @@ class Publishable(ABC):
             OSError: If a file can not be written.
         """
         folder = Path(directory)
-        self._write_card(folder, license=license, name=folder.name)
+        self._write_card(folder, license=license, name=folder.resolve().name)
 
     def push_to_hub(
         self,

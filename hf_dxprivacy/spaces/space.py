@@ -278,7 +278,7 @@ class EmbeddingSpace(WordSpace, Publishable):
         from hf_dxprivacy import cards
 
         cards.measure(self)
-        update_config(folder, {"figures": self.figures})
+        update_config(folder, {"figures": self.figures, "certificates": self.certificates})
         cards.write_space_card(self, folder, license=license, name=name)
 
     def _check_publishable(self, license: str | None) -> None:

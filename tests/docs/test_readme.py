@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hub_server import HubServer
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -41,13 +43,13 @@ def test_every_page_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize("code", PYTHON)
-def test_python_block_runs(code: str, tmp_path: Path) -> None:
+def test_python_block_runs(code: str, tmp_path: Path, hub: HubServer) -> None:
     script = tmp_path / "block.py"
     script.write_text(code, "utf-8")
     done = subprocess.run(
         [sys.executable, "-X", "utf8", script],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "HF_TOKEN": hub.token},
         capture_output=True,
         encoding="utf-8",
         timeout=200,
@@ -79,7 +81,7 @@ def test_named_test_files_exist(name: str) -> None:
 
 def test_command_line_of_the_readme_runs(tmp_path: Path) -> None:
     lines = "".join(blocks(ROOT / "README.md", "sh")).splitlines()
-    (command,) = [line for line in lines if line.startswith("hf-dxprivacy ")]
+    command = next(line for line in lines if line.startswith("hf-dxprivacy "))
     (tmp_path / "in.csv").write_text("text\nThe soup was cold.\n", "utf-8")
     words = [{"INPUT": "in.csv", "OUT": "out.csv"}.get(word, word) for word in command.split()]
     done = subprocess.run(
@@ -96,6 +98,27 @@ def test_command_line_of_the_readme_runs(tmp_path: Path) -> None:
     released = (tmp_path / "out.csv").read_text("utf-8").splitlines()
     assert released[0] == "text"
     assert re.fullmatch(r"\S+ \S+ \S+ \S+\.", released[1])
+
+
+def test_command_line_of_the_hub_runs(tmp_path: Path, hub: HubServer) -> None:
+    lines = "".join(blocks(ROOT / "README.md", "sh")).splitlines()
+    convert, push, use = [line for line in lines if line.startswith("hf-dxprivacy ")][1:]
+    (tmp_path / "in.csv").write_text("text\nThe soup was cold.\n", "utf-8")
+    (tmp_path / "glove.6B.100d.txt").write_text("soup 1 0\ncold 0 1\nwarm 0.1 0.9\n", "utf-8")
+    for command in (convert, push, use):
+        words = [{"INPUT": "in.csv", "OUT": "out.csv"}.get(word, word) for word in command.split()]
+        done = subprocess.run(
+            [sys.executable, "-X", "utf8", "-m", "hf_dxprivacy", *words[1:]],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "HF_TOKEN": hub.token},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=200,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    assert f"at commit {hub.repo('me/glove-50k').find('main').oid}" in done.stderr
+    assert (tmp_path / "out.csv").read_text("utf-8").startswith("text\n")
 
 
 def test_examples_are_the_output_of_their_script() -> None:

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from hf_dxprivacy.cards.licence import HUB_LICENCES, check_licence, header, require_licence
+from hf_dxprivacy.cards.licence import header, require_licence
+from hf_dxprivacy.hub.licence import HUB_LICENCES, check_licence
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 
 
