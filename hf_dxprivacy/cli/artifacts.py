@@ -9,8 +9,12 @@ if TYPE_CHECKING:
     from hf_dxprivacy.hub import Publishable
 
 
-def load(folder: str) -> "Publishable":
+def load(folder: str, *, whole: bool) -> "Publishable":
     """Load a space or a privatizer from a folder.
+
+    Args:
+        folder: The folder.
+        whole: Whether to load the index of a space too, if it has one.
 
     Raises:
         ArtifactError: If the folder holds neither, or is damaged.
@@ -18,11 +22,11 @@ def load(folder: str) -> "Publishable":
     # Late, because they take a while to load, which help should not.
     from hf_dxprivacy import settings
     from hf_dxprivacy.privatizer import DxPrivatizer
-    from hf_dxprivacy.spaces import EmbeddingSpace
+    from hf_dxprivacy.spaces import EmbeddingSpace, indexing
 
     path = Path(folder)
     if (path / settings.FILE).is_file():
         return DxPrivatizer.from_pretrained(path)
     if not path.is_dir():
         raise ArtifactError(f"{folder}: expected a folder that save_pretrained has written")
-    return EmbeddingSpace.from_pretrained(path)
+    return EmbeddingSpace.from_pretrained(path, index=indexing.kind_in(path) if whole else None)

@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
         DxPrivacyError: If the folder is damaged.
         OSError: If a file can not be written.
     """
-    stored = load(args.folder)
+    stored = load(args.folder, whole=False)
     with usage():
         stored.write_card(Path(args.folder), license=args.license)
     print(f"{Path(args.folder) / 'README.md'} written", file=sys.stderr)

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
         UsageError: If there is no licence, or the repository's name is not possible.
         DxPrivacyError: If the folder is damaged, or the Hub refuses it or can not be reached.
     """
-    stored = load(args.folder)
+    stored = load(args.folder, whole=True)
     with usage():
         commit = stored.push_to_hub(
             args.repository,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import ArtifactError, HubFileNotFoundError, InvalidValueError
 from hf_dxprivacy.hub import HubAccess, fetch, mapping
-from hf_dxprivacy.hub.folder import CONFIG
+from hf_dxprivacy.hub.folder import CONFIG, read_config
 from hf_dxprivacy.noise import multivariate_laplace
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.search import VectorIndex, build_index, compare_with_flat
@@ -98,16 +98,31 @@ def load(
         ) from error
 
 
+def kind_in(folder: Path) -> str | None:
+    """Return the kind of the index that a folder holds; None if it holds none.
+
+    Raises:
+        ArtifactError: If the folder holds no artifact, or one of which the index is not described.
+    """
+    config = read_config(folder)
+    return None if config.get("index") is None else str(_described(config, folder / CONFIG)["kind"])
+
+
 def _stored(config: dict[str, Any], kind: str, path: Path) -> dict[str, Any]:
-    stored = config.get("index")
-    if stored is None:
+    if config.get("index") is None:
         raise ArtifactError(f"{path}: this space is stored without an index")
+    stored = _described(config, path)
+    if stored["kind"] != kind:
+        raise ArtifactError(f"{path}: the index is of kind {stored['kind']!r}, not {kind!r}")
+    return stored
+
+
+def _described(config: dict[str, Any], path: Path) -> dict[str, Any]:
+    stored = config["index"]
     if not isinstance(stored, dict) or not all(
         isinstance(stored.get(name), expected) for name, expected in _ENTRIES.items()
     ):
         raise ArtifactError(f"{path}: the entry index lacks one of {', '.join(_ENTRIES)}")
-    if stored["kind"] != kind:
-        raise ArtifactError(f"{path}: the index is of kind {stored['kind']!r}, not {kind!r}")
     return stored
 
 
