@@ -95,15 +95,14 @@ def read_webisadb(
         ThreadPoolExecutor(threads()) as pool,
         tqdm(total=size, desc="WebIsADB", unit="B", unit_scale=True, disable=not progress) as bar,
     ):
-        segments, tally = Segments(folder, words), Tally()
-        for part in read_parts(files, bar):
-            for found in segments.include(part, pool):
-                tally += found
-                bar.set_postfix_str(f"{tally.rows:,} rows, {tally.rows / tally.seconds:,.0f}/s")
-        if not tally.rows:
+        segments = Segments(folder, words)
+        for _ in segments.include(read_parts(files, bar), pool):
+            rows, seconds = segments.tally.rows, segments.tally.seconds
+            bar.set_postfix_str(f"{rows:,} rows, {rows / seconds:,.0f}/s")
+        if not segments.tally.rows:
             raise ArtifactError(f"{files[0]}: expected rows of WebIsADB, found none")
         frequent, pairs = segments.totals(min_frequency)
-    return _select(frequent, pairs, words, tally, unwanted, min_links)
+    return _select(frequent, pairs, words, segments.tally, unwanted, min_links)
 
 
 def _lower_case(vocabulary: Iterable[str]) -> list[str]:

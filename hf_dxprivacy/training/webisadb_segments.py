@@ -8,8 +8,8 @@ import io
 import json
 import time
 from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hf_dxprivacy._optional import require
 from hf_dxprivacy.hub.records import write_whole
 from hf_dxprivacy.training.parts import Part
-from hf_dxprivacy.training.webisadb_rows import find_layout, read_rows
+from hf_dxprivacy.training.webisadb_rows import PUBLISHED, Layout, find_layout, read_rows
 from hf_dxprivacy.training.webisadb_summary import Tally
 
 polars: Any = require("polars", "train")
@@ -37,6 +37,9 @@ _FORMAT = 1
 _METADATA = b"webisadb"
 _PAIR = ("instance", "class")
 
+# What names a result, and the function and the arguments that it is made with.
+_Task = tuple[Any, Callable[..., Any], tuple[Any, ...]]
+
 
 def threads() -> int:
     """Return how many blocks are worth parsing at a time."""
@@ -46,44 +49,38 @@ def threads() -> int:
 class Segments:
     """Frequencies of pairs of words, added up within stretches of a part.
 
-    Args:
-        folder: Where they are, as Parquet files; created if necessary.
-        words: The vocabulary, whose numbers the files hold.
+    Attributes:
+        tally: What was met in the segments so far.
     """
 
     def __init__(self, folder: Path, words: list[str]) -> None:
+        """Start with none.
+
+        Args:
+            folder: Where they are kept, as Parquet files; created if necessary.
+            words: The vocabulary, whose numbers the files hold.
+        """
         folder.mkdir(parents=True, exist_ok=True)
+        self.tally = Tally()
         self._words = polars.Enum(words)
         self._vocabulary = hashlib.sha256("\n".join(words).encode()).hexdigest()
-        columns = dict.fromkeys(_PAIR, polars.String)
-        self._empty = polars.DataFrame(schema=columns | {"frequency": polars.Int64})
         self._folder = folder
         self._files: list[Path] = []
 
-    def include(self, part: Part, pool: Executor) -> Iterator[Tally]:
-        """Read a part from where an earlier run has left it; yield what each segment held.
+    def include(self, parts: Iterable[Part], pool: Executor) -> Iterator[None]:
+        """Read parts, each from where an earlier run has left it, and stop after each segment.
 
         Raises:
-            ArtifactError: If the part is damaged or not of WebIsADB.
+            ArtifactError: If a part is damaged or not of WebIsADB.
         """
-        start, last = 0, False
-        while not last and (path := self._path(part, start)).exists():
-            state = json.loads(pq.read_schema(path).metadata[_METADATA])
-            start, last = state["end"], state["last"]
-            self._files.append(path)
-            yield Tally(**state["tally"])
-        if last:
-            return
-        tables, tally, started = [], Tally(), time.perf_counter()
-        for end, table, found in self._parse(part, start, pool):
-            tables.append(table)
-            tally += found
-            if end - start >= SEGMENT:
-                tally += Tally(seconds=time.perf_counter() - started)
-                yield self._save(self._path(part, start), tables, tally, end, last=False)
-                start, tables, tally, started = end, [], Tally(), time.perf_counter()
-        tally += Tally(seconds=time.perf_counter() - started)
-        yield self._save(self._path(part, start), tables, tally, start, last=True)
+        started = time.perf_counter()
+        for (path, state, tally), (sums, outside) in _in_order(pool, self._sums(parts, pool), 1):
+            seconds = time.perf_counter() - started
+            tally += Tally(outside_vocabulary=outside, seconds=seconds)
+            _write(path, sums, state | {"tally": asdict(tally)})
+            self._take(path, tally)
+            yield
+            started = time.perf_counter()
 
     def totals(self, min_frequency: int) -> tuple[NDArray[np.int64], int]:
         """Add up what was included.
@@ -105,35 +102,58 @@ class Segments:
             frequent.append(sums.select(_PAIR).to_numpy().astype(np.int64))
         return np.concatenate(frequent), distinct
 
-    def _parse(self, part: Part, start: int, pool: Executor) -> Iterator[tuple[int, Any, Tally]]:
-        """Yield the rows behind `start`, block by block in order, and where each block ends."""
-        waiting: deque[tuple[int, Any]] = deque()
-        ahead, end, layout = threads() + 1, 0, None
-        for block in part.blocks(BLOCK):
-            end += len(block)
-            if layout is None:
-                layout = find_layout(block, part.name)
-                block = block.partition(b"\n")[2] if layout.header else block
-            if end > start:
-                waiting.append((end, pool.submit(read_rows, block, layout)))
-            if len(waiting) > ahead:
-                place, result = waiting.popleft()
-                yield place, *result.result()
-        for place, result in waiting:
-            yield place, *result.result()
+    def _sums(self, parts: Iterable[Part], pool: Executor) -> Iterator[_Task]:
+        """Yield what adds up the rows of a segment, once all of them are read."""
+        blocks = (block for part in parts for block in self._blocks(part))
+        tables, tally = [], Tally()
+        for (path, state), (table, found) in _in_order(pool, blocks, threads() + 1):
+            tables.append(table)
+            tally += found
+            if state is not None:
+                yield (path, state, tally), self._add_up, (tables,)
+                tables, tally = [], Tally()
 
-    def _save(self, path: Path, tables: list[Any], tally: Tally, end: int, last: bool) -> Tally:
-        rows = polars.concat([self._empty, *tables])
+    def _blocks(self, part: Part) -> Iterator[_Task]:
+        """Yield what reads the rows of a block, with the segment that it belongs to.
+
+        With the last block of a segment comes the state of the part behind it.
+        """
+        start, last = self._resume(part)
+        if last:
+            return
+        end, layout = 0, Layout(PUBLISHED, header=False)
+        for block in part.blocks(BLOCK):
+            if end == 0:
+                layout = find_layout(block, part.name)
+            lines = block.partition(b"\n")[2] if layout.header and end == 0 else block
+            end += len(block)
+            if end > start:
+                full = end - start >= SEGMENT
+                state = {"end": end, "last": False} if full else None
+                yield (self._path(part, start), state), read_rows, (lines, layout)
+                start = end if full else start
+        yield (self._path(part, start), {"end": end, "last": True}), read_rows, (b"", layout)
+
+    def _resume(self, part: Part) -> tuple[int, bool]:
+        """Take the segments that are there; return where they end, and whether the part does."""
+        end, last = 0, False
+        while not last and (path := self._path(part, end)).exists():
+            state = json.loads(pq.read_schema(path).metadata[_METADATA])
+            self._take(path, Tally(**state["tally"]))
+            end, last = state["end"], state["last"]
+        return end, last
+
+    def _take(self, path: Path, tally: Tally) -> None:
+        self._files.append(path)
+        self.tally += tally
+
+    def _add_up(self, tables: list[Any]) -> tuple[Any, int]:
+        """Return the sums for each pair of words, and the number of other rows."""
+        rows = polars.concat(tables)
         known = rows.select(self._number("instance"), self._number("class"), "frequency")
         known = known.drop_nulls()
-        tally += Tally(outside_vocabulary=len(rows) - len(known))
-        sums = known.group_by(_PAIR).agg(polars.col("frequency").sum()).to_arrow()
-        state = json.dumps({"end": end, "last": last, "tally": asdict(tally)})
-        buffer = io.BytesIO()
-        pq.write_table(sums.replace_schema_metadata({_METADATA: state}), buffer)
-        write_whole(path, [buffer.getbuffer()])
-        self._files.append(path)
-        return tally
+        sums = known.group_by(_PAIR).agg(polars.col("frequency").sum())
+        return sums.to_arrow(), len(rows) - len(known)
 
     def _number(self, column: str) -> Any:
         # Looked up in many rows at once, since the table of words is built anew every time.
@@ -146,3 +166,21 @@ class Segments:
         source = json.dumps([_FORMAT, BLOCK, name, part.version, self._vocabulary])
         digest = hashlib.sha256(source.encode()).hexdigest()[:24]
         return self._folder / f"{digest}-{start:015d}.parquet"
+
+
+def _write(path: Path, sums: Any, state: dict[str, Any]) -> None:
+    buffer = io.BytesIO()
+    pq.write_table(sums.replace_schema_metadata({_METADATA: json.dumps(state)}), buffer)
+    write_whole(path, [buffer.getbuffer()])
+
+
+def _in_order(pool: Executor, tasks: Iterable[_Task], ahead: int) -> Iterator[tuple[Any, Any]]:
+    """Run tasks, as many ahead while the results of those before them are made use of."""
+    waiting: deque[tuple[Any, Future[Any]]] = deque()
+    for key, function, arguments in tasks:
+        waiting.append((key, pool.submit(function, *arguments)))
+        if len(waiting) > ahead:
+            key, future = waiting.popleft()
+            yield key, future.result()
+    for key, future in waiting:
+        yield key, future.result()
