@@ -53,10 +53,10 @@ def space_card(
     provenance = config["provenance"]
     figures = Figures.parse(config["figures"], digest)
     entries = licence.header(license, provenance, licence_file)
-    return _card(
+    return filled(
         "space.md",
         {**entries, **_about(config)},
-        title=_title(name),
+        title=heading(name),
         name=json.dumps(name),
         **_facts(config),
         commit=commit,
@@ -82,10 +82,10 @@ def privatizer_card(
         name: What the example of use calls it.
     """
     entries = licence.header(license, {}, None)
-    return _card(
+    return filled(
         "privatizer.md",
         {**entries, "library_name": LIBRARY_NAME, "tags": TAGS[:-1]},
-        title=_title(name),
+        title=heading(name),
         name=json.dumps(name),
         mechanism=decisions["mechanism"],
         epsilon=f"{decisions['epsilon']:.12g}",
@@ -100,7 +100,8 @@ def privatizer_card(
     )
 
 
-def _card(template: str, header: Mapping[str, Any], **shown: Any) -> str:
+def filled(template: str, header: Mapping[str, Any], **shown: Any) -> str:
+    """Return a card: a template with a header that the Hub reads, filled with what it shows."""
     # Late, because it takes a while to load.
     from huggingface_hub import ModelCard, ModelCardData
 
@@ -108,7 +109,8 @@ def _card(template: str, header: Mapping[str, Any], **shown: Any) -> str:
     return f"{card}\n"
 
 
-def _title(name: str) -> str:
+def heading(name: str) -> str:
+    """Return the last part of a folder's or repository's name, in one line."""
     return " ".join(name.rpartition("/")[2].split()).encode("utf-8", "replace").decode()
 
 
