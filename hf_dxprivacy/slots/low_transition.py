@@ -1,0 +1,271 @@
+"""Slots are the words that released n-grams do not lead to."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from hf_dxprivacy import _validate
+from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
+from hf_dxprivacy.hub import HubAccess, Publishable
+from hf_dxprivacy.randomness import process_generator
+from hf_dxprivacy.slots import stored
+from hf_dxprivacy.slots.base import Mask, Rows, Selector, Words
+from hf_dxprivacy.slots.grams import Grams
+from hf_dxprivacy.slots.guarantee import CorpusGuarantee
+from hf_dxprivacy.slots.lookup import covered, transitions
+from hf_dxprivacy.slots.ngrams import Terms, release
+from hf_dxprivacy.slots.symbols import (
+    END,
+    FIRST_WORD,
+    START,
+    UNKNOWN,
+    Symbols,
+    encode,
+    fold,
+    read_symbols,
+)
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+Mode = Literal["transition", "coverage"]
+MODES = ("transition", "coverage")
+
+# The most frequent word of English is about every twentieth.
+_WORDS_PER_FREQUENT = 20
+
+
+class LowTransitionSelector(Selector, Publishable):
+    """Finds slots with n-grams that were released from a corpus by ε_g-differential privacy.
+
+    A carrier phrase is what many records share: "play … on …". Its n-grams are frequent, so they
+    are released, and lead from word to word with high probability. A word that they do not lead to
+    is a slot. A word that is not in the public alphabet, or whose count was not released, always
+    is. Make one with `fit` or `from_pretrained`. Of the corpus it keeps the released n-grams alone.
+
+    Attributes:
+        grams: The released n-grams and their noisy counts.
+        terms: ε_g, n_max, l_max and min_count, which they were released with.
+        alphabet_size: Number of public words that were counted.
+        threshold: τ; a word with a lower transition probability is a slot.
+        mode: "transition" for that; "coverage" for words that no released n-gram covers.
+    """
+
+    published_files: ClassVar[tuple[str, ...]] = (*stored.FILES, "README.md")
+
+    def __init__(
+        self,
+        grams: Grams,
+        terms: Terms,
+        alphabet_size: int,
+        *,
+        threshold: float = 0.01,
+        mode: Mode = "transition",
+    ) -> None:
+        _validate.between(0, 1, "it is a probability", threshold=threshold)
+        _validate.one_of(MODES, mode=mode)
+        _validate.at_least(1, alphabet_size=alphabet_size)
+        self.grams = grams
+        self.terms = terms
+        self.alphabet_size = alphabet_size
+        self.threshold = float(threshold)
+        self.mode = mode
+
+    @classmethod
+    def fit(
+        cls,
+        texts: Any,
+        *,
+        epsilon: float | None,
+        alphabet: EmbeddingSpace | Iterable[str],
+        n_max: int = 3,
+        l_max: int = 12,
+        min_count: int = 20,
+        threshold: float = 0.01,
+        mode: Mode = "transition",
+        text_column: str = "text",
+    ) -> "LowTransitionSelector":
+        """Release the n-grams of a corpus and select with them.
+
+        Everything but the texts has to be chosen without looking at them. The noise grows with
+        ``l_max * n_max / epsilon``, and the threshold with the logarithm of the alphabet.
+
+        Args:
+            texts: One pass over texts or token lists, one a record; or a `Dataset` or
+                `IterableDataset`.
+            epsilon: ε_g > 0 for one record, added or removed. Always your decision. None counts
+                exactly: for a public corpus only.
+            alphabet: The words that may be released, which have to be public: a space, or its most
+                frequent words, as in ``space.words[:5000]``.
+            n_max: Length of the longest n-grams, at least 2.
+            l_max: What is kept of a record: its start and the first ``l_max - 1`` words.
+            min_count: N-grams with a smaller count are not released; the noise often asks more.
+            threshold: τ, for mode "transition".
+            mode: "transition" or "coverage".
+            text_column: The column of a dataset.
+
+        Raises:
+            InvalidValueError: If an argument is out of range, or nothing is released: the corpus is
+                too small for ε_g.
+            InvalidTypeError: If an argument, or a row, is of the wrong type.
+        """
+        _validate.at_least(2, "a single word tells no transition", n_max=n_max)
+        terms = Terms(epsilon, n_max, l_max, min_count)
+        words = fold(alphabet.words if isinstance(alphabet, EmbeddingSpace) else alphabet)
+        symbols = read_symbols(texts, words, l_max, text_column)
+        grams = release(symbols, words, terms, process_generator())
+        if not grams.words or len(grams.levels) < 2:
+            raise InvalidValueError(_too_small(terms, len(words)))
+        return cls(grams, terms, len(words), threshold=threshold, mode=mode)
+
+    def replace(
+        self, *, threshold: float | None = None, mode: Mode | None = None
+    ) -> "LowTransitionSelector":
+        """Return a selector that reads the same n-grams in another way, at no cost in privacy.
+
+        Args:
+            threshold: τ; by default as it is.
+            mode: "transition" or "coverage"; by default as it is.
+
+        Raises:
+            InvalidValueError: If it is out of range or unknown.
+        """
+        return LowTransitionSelector(
+            self.grams,
+            self.terms,
+            self.alphabet_size,
+            threshold=self.threshold if threshold is None else threshold,
+            mode=self.mode if mode is None else mode,
+        )
+
+    def __repr__(self) -> str:
+        settings = f"threshold={self.threshold:g}" if self.mode == "transition" else "coverage"
+        law = (
+            "epsilon=None: exact counts of a public corpus"
+            if self.terms.epsilon is None
+            else f"epsilon={self.terms.epsilon:g} per record"
+        )
+        return f"{type(self).__name__}({len(self.grams)} n-grams, {law}, {settings})"
+
+    @property
+    def guarantee(self) -> CorpusGuarantee:
+        """What holds for each record of the corpus that this was fitted on."""
+        return CorpusGuarantee(self.terms.epsilon)
+
+    @property
+    def disclosures(self) -> tuple[str, ...]:
+        """What the choice of slots rests on, one sentence each."""
+        return (
+            "Slots are chosen by n-grams of a corpus; to that corpus this applies: "
+            + str(self.guarantee).split("\n")[0]
+            + ".",
+            *self.guarantee.assumptions,
+        )
+
+    def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
+        """Find the slots of a batch of rows; see `Selector.masks`."""
+        del rows
+        codes: list[int] = []
+        for row in words:
+            if row is not None:
+                codes += [START, *encode(row, self.grams.codes), END]
+        symbols = np.array(codes, dtype=np.int32)
+        slots = self._slots(symbols)[(symbols >= FIRST_WORD) | (symbols == UNKNOWN)]
+        masks: list[Mask | None] = []
+        start = 0
+        for row in words:
+            masks.append(None if row is None else slots[start : start + len(row)])
+            start += 0 if row is None else len(row)
+        return masks
+
+    def _slots(self, symbols: Symbols) -> Mask:
+        if self.mode == "coverage":
+            slots = ~covered(self.grams, symbols)
+        else:
+            slots = transitions(self.grams, symbols) < self.threshold
+        # What is one symbol for many words says nothing about this one.
+        slots[symbols == UNKNOWN] = True
+        return slots
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name_or_path: str | Path,
+        *,
+        revision: str | None = None,
+        cache_dir: str | Path | None = None,
+        token: str | bool | None = None,
+        local_files_only: bool = False,
+        force_download: bool = False,
+    ) -> "LowTransitionSelector":
+        """Load a stored selector.
+
+        Args:
+            name_or_path: A local folder or a repository on the Hub.
+            revision: Branch, tag or commit on the Hub; the main branch by default.
+            cache_dir: Cache of the Hub's files; ``$HF_HUB_CACHE`` by default.
+            token: A token for the Hub, True for the stored one, False for none.
+            local_files_only: Use what the cache has, and no network.
+            force_download: Fetch again what the cache has.
+
+        Raises:
+            InvalidValueError: If there is no such selector.
+            HubError: If the Hub refuses it or can not be reached.
+            ArtifactError: If a file is missing, altered or of a newer format.
+        """
+        access = HubAccess(cache_dir, token, local_files_only, force_download)
+        folder = stored.find(name_or_path, revision, access)
+        try:
+            return cls(**stored.read(folder))
+        except (InvalidTypeError, InvalidValueError) as error:
+            raise ArtifactError(f"{folder / stored.SETTINGS}: {error}") from error
+
+    def _save(self, folder: Path) -> None:
+        settings = {
+            "epsilon": self.terms.epsilon,
+            "n_max": self.terms.n_max,
+            "l_max": self.terms.l_max,
+            "min_count": self.terms.min_count,
+            "alphabet_size": self.alphabet_size,
+            "threshold": self.threshold,
+            "mode": self.mode,
+        }
+        stored.write(folder, settings, self.grams)
+
+    def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
+        # Late, because cards are above all that they are about.
+        from hf_dxprivacy import cards
+
+        lengths = [level.stop - level.start for level in self.grams.levels]
+        shown = {
+            "terms": vars(self.terms),
+            "alphabet_size": self.alphabet_size,
+            "threshold": self.threshold,
+            "mode": self.mode,
+            "lengths": [lengths[0] - FIRST_WORD, *lengths[1:]],
+        }
+        guarantee = str(self.guarantee)
+        cards.write_selector_card(folder, shown, guarantee, license=license, name=name)
+
+    def _check_publishable(self, license: str | None) -> None:
+        from hf_dxprivacy import cards
+
+        cards.require_licence(license, {})
+
+
+def _too_small(terms: Terms, size: int) -> str:
+    """Say what would do, from what is public alone: no count of the corpus is in the message."""
+    needed = float(terms.threshold(terms.scale(1 / terms.n_max), size))
+    words = f"{_WORDS_PER_FREQUENT * needed:,.0f}"
+    if terms.epsilon is None:
+        return (
+            f"no n-gram of two words occurs {terms.min_count} times; give more texts, or a smaller "
+            "min_count"
+        )
+    return (
+        f"nothing was released: with epsilon={terms.epsilon:g}, n_max={terms.n_max}, "
+        f"l_max={terms.l_max} and an alphabet of {size} words, only words that occur more than "
+        f"{needed:,.0f} times are. A corpus of {words} words would do for the single most frequent "
+        "word of English, and ten times that for more; or an epsilon that is larger by as much as "
+        "the corpus is smaller. Smaller n_max, l_max and alphabet help too"
+    )
