@@ -91,7 +91,9 @@ def load(
     """
     try:
         stored = _stored(config, kind, place.folder / CONFIG)
-        return _read(_fetched(place, access), stored, space)
+        path = _fetched(place, access)
+        with place.named():
+            return _read(path, stored, space)
     except (ArtifactError, HubFileNotFoundError) as error:
         raise ArtifactError(
             f"{error}; make one with space.build_index({kind!r}), or load without index="

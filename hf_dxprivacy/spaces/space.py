@@ -258,8 +258,7 @@ class EmbeddingSpace(WordSpace, Publishable):
         tensors.release(artifact.vectors)
         space.__dict__.update(known)
         if index is not None:
-            with place.named():
-                found = indexing.load(space, index, artifact.config, place, access or HubAccess())
+            found = indexing.load(space, index, artifact.config, place, access or HubAccess())
             space = space._with(index=found)
         persistence.remember(space)
         return space
