@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from hf_dxprivacy import _validate
+from hf_dxprivacy import _validate, cards
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import HubAccess, Publishable
 from hf_dxprivacy.randomness import process_generator
@@ -51,7 +51,7 @@ class LowTransitionSelector(Selector, Publishable):
         mode: "transition" for that; "coverage" for words that no released n-gram covers.
     """
 
-    published_files: ClassVar[tuple[str, ...]] = (*stored.FILES, "README.md")
+    published_files: ClassVar[tuple[str, ...]] = (*stored.FILES, cards.README)
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class LowTransitionSelector(Selector, Publishable):
 
         Raises:
             InvalidValueError: If an argument is out of range, or nothing is released: the corpus is
-                too small for ε_g.
+                too small for ε_g. (Noise alone prevents that in three of a hundred such cases.)
             InvalidTypeError: If an argument, or a row, is of the wrong type.
         """
         _validate.at_least(2, "a single word tells no transition", n_max=n_max)
@@ -233,9 +233,6 @@ class LowTransitionSelector(Selector, Publishable):
         stored.write(folder, settings, self.grams)
 
     def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
-        # Late, because cards are above all that they are about.
-        from hf_dxprivacy import cards
-
         lengths = [level.stop - level.start for level in self.grams.levels]
         shown = {
             "terms": vars(self.terms),
@@ -248,8 +245,6 @@ class LowTransitionSelector(Selector, Publishable):
         cards.write_selector_card(folder, shown, guarantee, license=license, name=name)
 
     def _check_publishable(self, license: str | None) -> None:
-        from hf_dxprivacy import cards
-
         cards.require_licence(license, {})
 
 

@@ -95,14 +95,7 @@ def read_symbols(
 
 def _cells(texts: Any, column: str) -> Iterator[object]:
     if _is_dataset(texts):
-        names = texts.column_names
-        if names is not None and column not in names:
-            raise InvalidValueError(
-                f"the dataset has no column {column!r}; it has {', '.join(map(repr, names))}; "
-                "pass text_column="
-            )
-        for batch in texts.select_columns([column]).iter(batch_size=_BATCH_ROWS):
-            yield from batch[column]
+        yield from _column(texts, column)
         return
     if isinstance(texts, (str, bytes, Mapping)) or not isinstance(texts, Iterable):
         raise InvalidTypeError(
@@ -110,6 +103,23 @@ def _cells(texts: Any, column: str) -> Iterator[object]:
             f"{type(texts).__name__}"
         )
     yield from texts
+
+
+def _column(dataset: Any, column: str) -> Iterator[object]:
+    names = dataset.column_names
+    try:
+        # A stream may not know its columns before it is read.
+        if names is not None and column not in names:
+            raise KeyError(column)
+        for batch in dataset.select_columns([column]).iter(batch_size=_BATCH_ROWS):
+            yield from batch[column]
+    except KeyError as error:
+        if error.args != (column,):
+            raise
+        has = "" if names is None else f" (it has {', '.join(map(repr, names))})"
+        raise InvalidValueError(
+            f"the dataset has no column {column!r}{has}; pass text_column="
+        ) from None
 
 
 def _is_dataset(texts: object) -> bool:

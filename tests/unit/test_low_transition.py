@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from datasets import Dataset, DatasetDict
+from datasets import Dataset, DatasetDict, IterableDataset
 from datasets.fingerprint import Hasher
 
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
@@ -113,6 +113,11 @@ def _token_lists() -> Iterator[list[str | None]]:
         yield [*text.split(), "!", None]
 
 
+def _examples() -> Iterator[dict[str, str]]:
+    for text in texts():
+        yield {"text": text}
+
+
 @pytest.mark.parametrize(
     ("source", "column"),
     [
@@ -124,6 +129,7 @@ def _token_lists() -> Iterator[list[str | None]]:
         (Dataset.from_dict({"text": texts()})["text"], "text"),
         (Dataset.from_dict({"q": texts()}).with_format("numpy"), "q"),
         (Dataset.from_dict({"q": texts(), "n": range(81)}).to_iterable_dataset(), "q"),
+        (IterableDataset.from_generator(_examples), "text"),
     ],
 )
 def test_any_source_of_texts(exact: LowTransitionSelector, source: Any, column: str) -> None:
@@ -216,7 +222,12 @@ def test_exact_counts_of_too_few_texts_are_refused() -> None:
         (
             {"texts": Dataset.from_dict({"q": ["a"]})},
             InvalidValueError,
-            "no column 'text'; it has 'q'; pass text_column=",
+            r"no column 'text' \(it has 'q'\); pass text_column=",
+        ),
+        (
+            {"texts": IterableDataset.from_generator(_examples), "text_column": "q"},
+            InvalidValueError,
+            "no column 'q'; pass text_column=",
         ),
     ],
 )
