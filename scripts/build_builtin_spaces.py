@@ -23,16 +23,16 @@ from hf_dxprivacy.cards import measure
 from hf_dxprivacy.hub.folder import update_config, write_artifact
 from hf_dxprivacy.mechanisms.certificate import certify
 from hf_dxprivacy.spaces.space import EmbeddingSpace
+from hf_dxprivacy.training.artifact import WORDNET_LICENCE_FILE, wordnet_origin
 from hf_dxprivacy.training.evaluation import reconstruction
 from hf_dxprivacy.training.gloss import train_gloss
 from hf_dxprivacy.training.poincare import train_poincare
 from hf_dxprivacy.training.recipe import PoincareRecipe
 from hf_dxprivacy.training.relations import Relations, read_wordnet
-from hf_dxprivacy.training.wordnet import DEFAULT_PATH
+from hf_dxprivacy.training.wordnet import DEFAULT_PATH, read_licence
 
 GLOSS, POINCARE = "wordnet-gloss", "wordnet-poincare"
 BUILTIN = Path(__file__).resolve().parents[1] / "hf_dxprivacy" / "builtin"
-LICENCE = "LICENSE-WordNet.txt"
 DATABASE = [
     f"{kind}.{part}" for kind in ("data", "index") for part in ("noun", "verb", "adj", "adv")
 ]
@@ -131,7 +131,7 @@ def save(space: EmbeddingSpace, folder: Path, wordnet: Path, dtype: type[np.floa
         "neighbour_distances": {str(k): d for k, d in space.neighbour_distances().items()},
     }
     write_artifact(folder, vectors=space.vectors.astype(dtype), words=space.words, config=config)
-    (folder / LICENCE).write_text(licence_of(wordnet), encoding="utf-8")
+    (folder / WORDNET_LICENCE_FILE).write_text(read_licence(wordnet), encoding="utf-8")
     stored = EmbeddingSpace.from_pretrained(folder)
     certify(stored, *CERTIFIED)
     measure(stored)
@@ -145,13 +145,9 @@ def origin(wordnet: Path) -> dict[str, Any]:
     for name in DATABASE:
         digest.update((wordnet / name).read_bytes())
     return {
-        "source": "WordNet 3.0 (Princeton University)",
+        **wordnet_origin(wordnet),
         "source_package": debian_package(),
         "source_sha256": digest.hexdigest(),
-        "licence": "WordNet",
-        "licence_file": LICENCE,
-        "licence_text": licence_of(wordnet),
-        "language": "en",
         "script": f"scripts/{Path(__file__).name}",
         "versions": {
             name: importlib.metadata.version(name)
@@ -167,13 +163,6 @@ def debian_package() -> str | None:
     command = ["dpkg-query", "--show", "--showformat=${Package} ${Version}", "wordnet-base"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     return answer.stdout if answer.returncode == 0 else None
-
-
-def licence_of(wordnet: Path) -> str:
-    """Return the licence, which WordNet prints with line numbers at the head of every file."""
-    lines = (wordnet / "data.noun").read_text(encoding="utf-8").splitlines()
-    head = [line[2:].lstrip("0123456789 ").rstrip() for line in lines if line.startswith("  ")]
-    return "\n".join(head) + "\n"
 
 
 if __name__ == "__main__":

@@ -14,11 +14,11 @@ as in the built-in spaces.
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_dxprivacy.cli.usage import UsageError, at_least, usage
+from hf_dxprivacy.cli.output_folder import check_folder, save_whole
+from hf_dxprivacy.cli.usage import at_least, usage
 
 if TYPE_CHECKING:
     from hf_dxprivacy.spaces import EmbeddingSpace
@@ -60,37 +60,20 @@ def run(args: argparse.Namespace) -> None:
         DxPrivacyError: If the file is malformed.
         OSError: If a file can not be read or written.
     """
-    _check_place(args.output, args.overwrite)
+    check_folder(args.output, args.overwrite)
     # Late, because it takes a while to load, which help should not.
     from hf_dxprivacy.hub.licence import check_licence
 
     with usage():
         check_licence(args.license)
     space = _read(args)
-    if args.output.exists():
-        space.save_pretrained(args.output, license=args.license)
-    else:
-        args.output.parent.mkdir(parents=True, exist_ok=True)
-        # Complete before it appears: an interruption leaves no folder that looks like a space.
-        with tempfile.TemporaryDirectory(dir=args.output.parent, prefix=".") as beside:
-            written = Path(beside) / args.output.name
-            space.save_pretrained(written, license=args.license)
-            written.rename(args.output)
+    save_whole(space, args.output, args.license)
     step = space.neighbour_distances()[1]
     print(
         f"{args.output}: {len(space)} words x {space.dim} dimensions, {space.metric}; median "
         f"distance to the nearest neighbour {step:.4g}",
         file=sys.stderr,
     )
-
-
-def _check_place(folder: Path, overwrite: bool) -> None:
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
-    if not (folder / "config.json").is_file():
-        raise UsageError(f"{folder} exists and holds no space; name another folder")
-    if not overwrite:
-        raise UsageError(f"{folder} holds a space already; name another folder, or --overwrite it")
 
 
 def _read(args: argparse.Namespace) -> "EmbeddingSpace":

@@ -68,6 +68,24 @@ def is_word(text: str) -> bool:
     return _WORD.fullmatch(text.lower()) is not None
 
 
+def read_licence(path: str | Path) -> str:
+    """Return the licence, which WordNet prints with line numbers at the head of every file.
+
+    Args:
+        path: Folder of the database files.
+
+    Raises:
+        ArtifactError: If the file of nouns is missing.
+    """
+    file = Path(path) / "data.noun"
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ArtifactError(f"{file}: cannot be read ({error.strerror})") from error
+    head = [line[2:].lstrip("0123456789 ").rstrip() for line in lines if line.startswith("  ")]
+    return "\n".join(head) + "\n"
+
+
 def read_synsets(path: str | Path, parts: tuple[str, ...] = PARTS_OF_SPEECH) -> list[Synset]:
     """Read the synsets of a WordNet database.
 

@@ -1,0 +1,171 @@
+r"""Train a space of the Poincare ball from is-a relations, and push it if asked.
+
+Sources: wordnet, the folder of the WordNet 3.0 database (Debian: wordnet-base); webisadb, the dump
+of WebIsADB (csv, also inside gzip, bzip2, xz and tar); conceptnet, the file of assertions; pairs,
+lines of a node, a tab and its class.
+
+  hf-dxprivacy train-poincare wordnet --output nouns
+  hf-dxprivacy train-poincare webisadb tuplesdb.*.tar.gz --vocabulary me/glove-50k --dim 100 \
+      --checkpoint webisadb.ckpt --work parts --output webisadb --push me/webisadb-poincare
+
+The vocabulary of webisadb is that of a space, or a file with one word a line. Distances are scaled
+so that the median distance to the nearest neighbour is 1. Training can be interrupted: with
+--checkpoint it goes on from there, and with --work the reading of WebIsADB does. One thread and the
+same seed give the same space. WebIsADB is under CC BY-NC-SA 3.0, and so is what is trained on it.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hf_dxprivacy.cli.output_folder import check_folder, save_whole
+from hf_dxprivacy.cli.usage import UsageError, at_least, positive, usage
+
+if TYPE_CHECKING:
+    from hf_dxprivacy.training import PoincareRecipe, Relations
+
+SOURCES = ("wordnet", "webisadb", "conceptnet", "pairs")
+SYNSETS = "/usr/share/wordnet"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.usage = "%(prog)s SOURCE [PATH ...] --output FOLDER [options]"
+    parser.add_argument("source", choices=SOURCES, metavar="SOURCE", help=", ".join(SOURCES))
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help=f"files or folders; for wordnet {SYNSETS}"
+    )
+    _add_output_arguments(parser)
+    _add_relation_arguments(parser)
+    _add_training_arguments(parser)
+
+
+def _add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--output", required=True, type=Path, metavar="FOLDER", help="the folder to make")
+    add("--overwrite", action="store_true", help="replace the space that FOLDER holds")
+    add("--license", metavar="ID", help="licence as the Hub names it; known for two sources")
+    add("--push", metavar="REPOSITORY", help="push the space to namespace/name on the Hub, too")
+    add("--private", action="store_true", default=None, help="make a new repository private")
+
+
+def _add_relation_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("which relations").add_argument
+    add("--words", action="store_true", help="wordnet: single words as nodes, not synsets")
+    add("--vocabulary", metavar="SPACE|FILE", help="webisadb: words that relations are between")
+    add("--min-frequency", type=at_least(0), default=10, metavar="N", help="webisadb (%(default)s)")
+    add("--min-links", type=at_least(0), default=3, metavar="N", help="webisadb (%(default)s)")
+    for name in ("--stopwords", "--offensive"):
+        add(
+            name,
+            default="english",
+            metavar="english|none|FILE",
+            help="webisadb: words to leave out (%(default)s)",
+        )
+    add("--work", metavar="FOLDER", help="webisadb: where reading goes on after an interruption")
+
+
+def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("training").add_argument
+    add("--dim", type=at_least(1), default=10, metavar="N", help="dimensions (%(default)s)")
+    add("--epochs", type=at_least(1), metavar="N", help="passes over the relations")
+    add("--negatives", type=at_least(1), metavar="N", help="nodes to tell each one's classes from")
+    add("--learning-rate", type=positive, metavar="X", help="length of a step")
+    add("--sharpness", type=positive, metavar="X", help="factor on distances in the loss")
+    add("--seed", type=at_least(0), metavar="N", help="of start, order and negatives")
+    add("--threads", type=at_least(1), metavar="N", help="1 is reproducible; by default all")
+    add("--checkpoint", metavar="FILE", help="kept up to date; training goes on from it")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Train a space.
+
+    Raises:
+        UsageError: If the arguments do not go together.
+        DxPrivacyError: If the source is damaged, or the Hub refuses the space.
+        OSError: If a file can not be read or written.
+    """
+    check_folder(args.output, args.overwrite)
+    if args.source == "webisadb" and not args.vocabulary:
+        raise UsageError("webisadb needs --vocabulary: a space, or a file with one word a line")
+    if args.source != "wordnet" and not args.paths:
+        raise UsageError(f"{args.source} needs at least one PATH")
+    if args.source != "webisadb" and len(args.paths) > 1:
+        raise UsageError(f"{args.source} takes one PATH, got {len(args.paths)}")
+    # Late, because they take a while to load, which help should not.
+    from hf_dxprivacy.hub.licence import check_licence
+    from hf_dxprivacy.training.artifact import train_space
+
+    with usage():
+        check_licence(args.license)
+        recipe = _recipe(args)
+    relations, origin = _relations(args)
+    if args.license:
+        origin["licence"] = args.license
+    print(f"{len(relations):,} relations over {len(relations.nodes):,} nodes", file=sys.stderr)
+    space = train_space(
+        relations,
+        args.dim,
+        recipe,
+        provenance=origin,
+        threads=args.threads,
+        checkpoint=args.checkpoint,
+    )
+    save_whole(space, args.output, args.license)
+    found = space.provenance["reconstruction"]
+    print(
+        f"{args.output}: {len(space):,} words x {space.dim} dimensions; mean average precision "
+        f"{found['mean_average_precision']:.3f}, mean rank {found['mean_rank']:.1f}",
+        file=sys.stderr,
+    )
+    if args.push:
+        commit = space.push_to_hub(args.push, license=args.license, private=args.private)
+        print(commit.commit_url)
+
+
+def _recipe(args: argparse.Namespace) -> "PoincareRecipe":
+    from hf_dxprivacy.training import PoincareRecipe
+
+    names = ("epochs", "negatives", "learning_rate", "sharpness", "seed")
+    given = {name: vars(args)[name] for name in names if vars(args)[name] is not None}
+    return PoincareRecipe(**given)
+
+
+def _relations(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
+    """Read the relations, and say where they come from."""
+    from hf_dxprivacy import training
+    from hf_dxprivacy.training.artifact import webisadb_origin, wordnet_origin
+
+    if args.source == "webisadb":
+        filters = {"min_frequency": args.min_frequency, "min_links": args.min_links}
+        lists = {name: _listed(vars(args)[name]) for name in ("stopwords", "offensive")}
+        found = training.read_webisadb(
+            args.paths, vocabulary=_vocabulary(args.vocabulary), work=args.work, **filters, **lists
+        )
+        print(found.summary, file=sys.stderr)
+        shown = {name: Path(vars(args)[name]).name for name in lists}
+        return found, webisadb_origin(found, filters | shown)
+    if args.source == "wordnet":
+        path = args.paths[0] if args.paths else SYNSETS
+        nodes = "words" if args.words else "synsets"
+        return training.read_wordnet(path, nodes=nodes), wordnet_origin(path) | {"nodes": nodes}
+    read = {"conceptnet": training.read_conceptnet, "pairs": training.read_pairs}[args.source]
+    return read(args.paths[0]), {"source": Path(args.paths[0]).name}
+
+
+def _listed(choice: str) -> Any:
+    if choice in ("none", "english"):
+        return None if choice == "none" else choice
+    from hf_dxprivacy.files import read_words
+
+    return read_words(Path(choice))
+
+
+def _vocabulary(choice: str) -> Any:
+    from hf_dxprivacy.files import read_words
+    from hf_dxprivacy.spaces import EmbeddingSpace
+
+    if Path(choice).is_file():
+        return read_words(Path(choice))
+    return EmbeddingSpace.from_pretrained(choice).words

@@ -1,0 +1,111 @@
+"""From a source of relations to a space that is saved and pushed, in one command."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hf_dxprivacy.cli.main import main
+from hf_dxprivacy.spaces import EmbeddingSpace
+from hub_server import HubServer
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "train_webisadb.py"
+QUICK = ["--dim", "3", "--epochs", "20", "--threads", "1", "--output", "space"]
+ANIMALS = ["dog", "cat", "horse", "sparrow", "eagle"]
+HEADER = "_id,instance,class,frequency,pidspread,pldspread,modifications\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder with sources."""
+    pairs = [(name, "animal") for name in ANIMALS] + [("animal", "thing"), ("tool", "thing")]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
+    rows = (f'{n},{a},{b},12,1,1,"[]"\n' for n, (a, b) in enumerate([*pairs, ("dog", "thing")]))
+    (tmp_path / "dump.csv").write_text(HEADER + "".join(rows))
+    (tmp_path / "words.txt").write_text("\n".join([*ANIMALS, "animal", "thing", "tool"]))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_pairs_become_a_space_that_is_the_same_again(folder: Path) -> None:
+    assert main(["train-poincare", "pairs", "pairs.tsv", *QUICK]) == 0
+    space = EmbeddingSpace.from_pretrained("./space")
+    assert set(space.words) == {*ANIMALS, "animal", "thing", "tool"}
+    assert (space.metric, space.dim) == ("poincare", 3)
+    assert space.neighbour_distances((1,))[1] == pytest.approx(1.0, rel=1e-9)
+    assert space.provenance["source"] == "pairs.tsv"
+    assert space.provenance["reconstruction"]["nodes"] == 7
+    assert main(["train-poincare", "pairs", "pairs.tsv", *QUICK, "--overwrite"]) == 0
+    assert EmbeddingSpace.from_pretrained("./space").digest == space.digest
+
+
+def test_webisadb_goes_from_the_dump_to_the_hub(
+    folder: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", hub.token)
+    arguments = ["dump.csv", "--vocabulary", "words.txt", "--min-links", "1", "--offensive", "none"]
+    push = ["--push", "me/webisadb", "--private"]
+    assert main(["train-poincare", "webisadb", *arguments, *QUICK, *push]) == 0
+    printed = capfd.readouterr()
+    assert printed.out.strip().endswith(hub.repo("me/webisadb").find("main").oid)
+    files = hub.repo("me/webisadb").files()
+    card = files["README.md"].decode()
+    assert "license: cc-by-nc-sa-3.0\n" in card
+    assert '"min_links": 1' in card
+    provenance = json.loads(files["config.json"])["provenance"]
+    assert provenance["counts"]["rows"] == 8
+    assert provenance["counts"]["relations"] == provenance["relations"] == 8
+    assert "seconds" not in provenance["counts"]
+    assert str(folder) not in card
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["webisadb", "dump.csv"], "webisadb needs --vocabulary"),
+        (["pairs"], "pairs needs at least one PATH"),
+        (["pairs", "a", "b"], "pairs takes one PATH, got 2"),
+        (["nothing", "a"], "invalid choice: 'nothing'"),
+        (["pairs", "pairs.tsv", "--license", "mitt"], "no licence 'mitt'"),
+        (["pairs", "pairs.tsv", "--dim", "0"], "expected a whole number >= 1"),
+    ],
+)
+def test_wrong_usage(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert main(["train-poincare", *arguments, "--output", "space"]) == 2
+    assert message in capsys.readouterr().err
+    assert not Path("space").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a\n", "line 1: expected a node, a tab and its class"),
+        ("", "relation"),
+        ("a\ta\n", "itself"),
+    ],
+)
+def test_sources_that_do_not_make_a_space(
+    folder: Path, capsys: pytest.CaptureFixture[str], content: str, message: str
+) -> None:
+    (folder / "bad.tsv").write_text(content)
+    assert main(["train-poincare", "pairs", "bad.tsv", *QUICK]) == 1
+    assert message in capsys.readouterr().err
+    assert not (folder / "space").exists()
+
+
+def test_the_example_does_the_same(folder: Path) -> None:
+    EmbeddingSpace.from_vectors(
+        [*ANIMALS, "animal", "thing", "tool"], [[float(row)] for row in range(8)]
+    ).save_pretrained("words")
+    options = ["--vocabulary", "./words", "--min-links", "1", "--dim", "2", "--epochs", "5"]
+    command = [sys.executable, str(EXAMPLE), "dump.csv", *options, "--output", "out"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert "relations" in done.stdout
+    space = EmbeddingSpace.from_pretrained("out/space")
+    assert (len(space), space.dim) == (8, 2)
+    assert space.provenance["licence"] == "cc-by-nc-sa-3.0"
