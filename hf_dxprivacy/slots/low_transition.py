@@ -1,6 +1,7 @@
 """Slots are the words that released n-grams do not lead to."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -110,7 +111,7 @@ class LowTransitionSelector(Selector, Publishable):
             InvalidTypeError: If an argument, or a row, is of the wrong type.
         """
         _validate.at_least(2, "a single word tells no transition", n_max=n_max)
-        terms = Terms(epsilon, n_max, l_max, min_count)
+        terms = Terms(epsilon, n_max, l_max, min_count).plain()
         words = fold(alphabet.words if isinstance(alphabet, EmbeddingSpace) else alphabet)
         symbols = read_symbols(texts, words, l_max, text_column)
         grams = release(symbols, words, terms, process_generator())
@@ -222,10 +223,7 @@ class LowTransitionSelector(Selector, Publishable):
 
     def _save(self, folder: Path) -> None:
         settings = {
-            "epsilon": self.terms.epsilon,
-            "n_max": self.terms.n_max,
-            "l_max": self.terms.l_max,
-            "min_count": self.terms.min_count,
+            **asdict(self.terms),
             "alphabet_size": self.alphabet_size,
             "threshold": self.threshold,
             "mode": self.mode,
@@ -235,7 +233,7 @@ class LowTransitionSelector(Selector, Publishable):
     def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
         lengths = [level.stop - level.start for level in self.grams.levels]
         shown = {
-            "terms": vars(self.terms),
+            "terms": asdict(self.terms),
             "alphabet_size": self.alphabet_size,
             "threshold": self.threshold,
             "mode": self.mode,

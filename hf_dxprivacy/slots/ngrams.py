@@ -73,6 +73,11 @@ class Terms:
         _validate.at_least(1, n_max=self.n_max, min_count=self.min_count)
         _validate.at_least(2, "the start of a record is a symbol too", l_max=self.l_max)
 
+    def plain(self) -> "Terms":
+        """Return the same with Python's own numbers, which JSON has, for those of NumPy."""
+        epsilon = None if self.epsilon is None else float(self.epsilon)
+        return Terms(epsilon, int(self.n_max), int(self.l_max), int(self.min_count))
+
     @property
     def budget(self) -> float:
         """ε_g; ∞ for exact counts."""

@@ -1,17 +1,11 @@
-"""Selectors of slots in `Dataset.map`, on the Hub, and on SNIPS."""
+"""Selectors of slots in `Dataset.map`, and on the Hub."""
 
-import gzip
-import json
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from datasets import Dataset
 
 from hf_dxprivacy.slots import LowTransitionSelector, spans
-from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.text import RowReader
 from hub_server import HubServer
 
 TEXTS = [f"play artist{i} on service{i}" for i in range(50)]
@@ -56,25 +50,3 @@ def test_a_selector_maps_with_workers_and_keeps_its_fingerprint(
     assert all(row == [[1, 2], [3, 4]] for row in mapped["spans"])
     again = data.map(Spans(selector), batched=True, batch_size=7, num_proc=workers)
     assert again._fingerprint == mapped._fingerprint
-
-
-@pytest.mark.realdata
-def test_slots_of_snips_are_found(data: Path) -> None:
-    """Precision and recall against the BIO tags, with room for the noise of a release."""
-    reader, words, tags = RowReader(), [], []
-    with gzip.open(data / "slots" / "snips.jsonl.gz", "rt", encoding="utf-8") as lines:
-        for line in lines:
-            example = json.loads(line)
-            row = reader.read(example["tokens"])
-            assert row is not None
-            words.append(row.words)
-            tags += [example["slot_tags"][position] != "O" for position in row.positions]
-    truth = np.array(tags)
-    alphabet = EmbeddingSpace.from_pretrained("wordnet-gloss").words[:5000]
-    # ε_g, least precision, least recall; every word a slot would be 0.51 and 1.
-    for epsilon, precision, recall in ((None, 0.75, 0.76), (1.0, 0.68, 0.83), (0.3, 0.59, 0.88)):
-        selector = LowTransitionSelector.fit(words, epsilon=epsilon, alphabet=alphabet)
-        found = np.concatenate([mask for mask in selector.masks(words) if mask is not None])
-        right = (found & truth).sum()
-        assert right / found.sum() > precision
-        assert right / truth.sum() > recall

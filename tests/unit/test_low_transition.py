@@ -259,6 +259,18 @@ def test_a_stored_selector_comes_back(
         assert loaded.guarantee == selector.guarantee
 
 
+def test_numbers_of_numpy_are_stored_too(tmp_path: Path) -> None:
+    selector = LowTransitionSelector.fit(
+        texts(4000),
+        epsilon=np.float32(2.0),
+        alphabet=ALPHABET,
+        n_max=np.int64(3),  # type: ignore[arg-type]
+        l_max=np.int32(9),  # type: ignore[arg-type]
+    )
+    selector.save_pretrained(tmp_path)
+    assert LowTransitionSelector.from_pretrained(tmp_path).terms == selector.terms
+
+
 def test_what_is_stored_is_text_and_says_its_budget(
     tmp_path: Path, noisy: LowTransitionSelector
 ) -> None:
