@@ -18,11 +18,12 @@ from hf_dxprivacy.hub.records import read_json
 ROOT = Path(__file__).resolve().parents[1]
 CARDS = ROOT / "model_cards"
 
-# The config.json that a card is made from, by the name of the space.
+# The config.json that a card is made from, by the name of the space. That of WebIsADB is kept
+# without its space, which is of a sample: the data may not be shared under this project's licence.
 CONFIGS = {
     name: ROOT / "hf_dxprivacy" / "builtin" / name / "config.json"
     for name in ("wordnet-gloss", "wordnet-poincare")
-}
+} | {"webisadb-poincare": CARDS / "webisadb-poincare.json"}
 
 
 def main() -> int:
