@@ -109,7 +109,7 @@ def require(
     if missing:
         raise InvalidValueError(
             f"column {missing[0]!r} is not in the data, which has {', '.join(map(repr, present))}; "
-            f"name the column to privatize with {argument}="
+            f"name the one to use with {argument}="
         )
 
 

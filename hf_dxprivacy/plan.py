@@ -63,15 +63,24 @@ class Plan:
         space: EmbeddingSpace,
         stopwords: AbstractSet[str],
         oov: OutOfVocabulary,
+        slots: NDArray[np.bool_] | None = None,
     ) -> "Plan":
-        """Look the words up: as they are, then in lower case."""
+        """Look the words up: as they are, then in lower case.
+
+        Args:
+            words: (m,) words.
+            space: Where to look.
+            stopwords: Words that are kept.
+            oov: What becomes of words out of vocabulary.
+            slots: (m,) which words are not kept anyway; all by default.
+        """
         ids = space.ids(words)
         for form in OTHER_FORMS:
             missing = np.flatnonzero(ids < 0)
             ids[missing] = space.ids([form(words[i]) for i in missing.tolist()])
-        kept = np.zeros(len(words), dtype=np.bool_)
+        kept = np.zeros(len(words), dtype=np.bool_) if slots is None else ~slots
         if stopwords:
-            kept[:] = [plain_apostrophes(word) in stopwords for word in words]
+            kept |= np.array([plain_apostrophes(w) in stopwords for w in words], dtype=np.bool_)
         drawn = ~kept if oov == "centroid" else ~kept & (ids >= 0)
         return cls(ids, kept, drawn)
 

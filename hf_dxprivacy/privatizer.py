@@ -18,7 +18,7 @@ from hf_dxprivacy.errors import InvalidTypeError
 from hf_dxprivacy.guarantees import PrivacyGuarantee, text_disclosures
 from hf_dxprivacy.mechanisms import DEFAULT, FLAT, Mechanism, required_index, resolve_mechanism
 from hf_dxprivacy.plan import Case, OutOfVocabulary, Plan, WordCounts
-from hf_dxprivacy.randomness import RowStreams, row_streams
+from hf_dxprivacy.randomness import row_streams
 from hf_dxprivacy.settings import Settings, SpaceReference
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.stored import StoredPrivatizer
@@ -133,7 +133,7 @@ class DxPrivatizer(StoredPrivatizer):
             ldp_epsilon=bare.ldp_epsilon if self._hides_every_word else math.inf,
             assumptions=(
                 *bare.assumptions,
-                *text_disclosures(self.oov, self.case, len(self.stopwords), self.seed is not None),
+                *self._disclosures,
             ),
             log_ratio_bound=self._bound,
         )
@@ -178,15 +178,15 @@ class DxPrivatizer(StoredPrivatizer):
             InvalidTypeError: If a cell is neither text, tokens nor missing.
         """
         del rank
-        columns.require(examples, self.text_columns)
+        columns.require(examples, self._inputs)
         table = columns.is_table(examples)
         if not table and columns.is_single(examples, self.text_columns, indices):
-            row = {name: [examples[name]] for name in self.text_columns}
+            row = {name: [examples[name]] for name in self._inputs}
             key = None if indices is None else [indices]
             return {name: cells[0] for name, cells in self._columns(row, key).items()}
         if not table and indices is None and (self.seed is not None or self.oov == "drop"):
             columns.require_clear(examples, self.text_columns)
-        batch = columns.read(examples, self.text_columns)
+        batch = columns.read(examples, self._inputs)
         keys = columns.row_keys(indices, len(batch[self.text_columns[0]]), table)
         sources = dict(zip(self.output_columns, self.text_columns, strict=True))
         return columns.write(examples, self._columns(batch, keys), sources)
@@ -229,27 +229,44 @@ class DxPrivatizer(StoredPrivatizer):
         Returns:
             The released cells and the counts. Only the cells are covered by the guarantee.
         """
-        rows = []
-        for position, cell in enumerate(cells):
-            try:
-                rows.append(self._reader.read(cell))
-            except InvalidTypeError as error:
-                where = f"{position} of the batch" if keys is None else str(keys[position])
-                raise InvalidTypeError(f"column {column!r}, row {where}: {error}") from None
-        words = list(chain.from_iterable(row.words for row in rows if row is not None))
-        plan = self._plan(words)
-        streams = self._streams(rows, plan.drawn, column, keys)
+        rows = self._reader.read_column(cells, column, keys)
+        released, counts = self._replaced(rows, column, keys)
+        filled = [None if r is None else r.filled(w) for r, w in zip(rows, released, strict=True)]
+        return filled, counts
+
+    def _replaced(
+        self,
+        rows: Sequence[Row | None],
+        column: str,
+        keys: Sequence[int] | None,
+        slots: NDArray[np.bool_] | None = None,
+    ) -> tuple[list[list[str | None]], WordCounts]:
+        """Return for each row what takes the place of its words; `slots` as for `Plan.of`."""
+        words = list(chain.from_iterable(row for row in rows if row is not None))
+        plan = Plan.of(words, self.space, self.stopwords, self.oov, slots)
+        ends = np.cumsum([len(row or ()) for row in rows], dtype=np.int64)
+        drawn = np.split(plan.drawn, ends)[:-1]
+        # Which words are drawn is a part of what a stream is for: two releases that choose others
+        # of one text, with the same noise, would cancel it out.
+        contents = [(*(r or ()), d.tobytes().hex()) for r, d in zip(rows, drawn, strict=True)]
+        counts = [np.count_nonzero(part) for part in drawn]
+        streams = row_streams(self.seed, (self._settings, column), contents, keys, counts)
         outputs = self.mechanism.sample(plan.ids[plan.drawn], streams)
         released = iter(plan.released(words, outputs, self.space.words, self.oov, self.case))
-        filled = [
-            None if row is None else row.filled(list(islice(released, len(row.words))))
-            for row in rows
-        ]
-        return filled, plan.counts(outputs)
+        return [list(islice(released, len(row or ()))) for row in rows], plan.counts(outputs)
 
     def _columns(self, batch: columns.Columns, keys: Sequence[int] | None) -> dict[str, list[Cell]]:
         pairs = zip(self.text_columns, self.output_columns, strict=True)
         return {out: self.privatize_counted(batch[name], name, keys)[0] for name, out in pairs}
+
+    @property
+    def _inputs(self) -> tuple[str, ...]:
+        """All columns that are read."""
+        return self.text_columns
+
+    @property
+    def _disclosures(self) -> tuple[str, ...]:
+        return text_disclosures(self.oov, self.case, len(self.stopwords), self.seed is not None)
 
     @property
     def _hides_every_word(self) -> bool:
@@ -265,23 +282,7 @@ class DxPrivatizer(StoredPrivatizer):
     def _reader(self) -> RowReader:
         return RowReader()
 
-    def _plan(self, words: Sequence[str]) -> Plan:
-        return Plan.of(words, self.space, self.stopwords, self.oov)
-
-    def _streams(
-        self,
-        rows: Sequence[Row | None],
-        drawn: NDArray[np.bool_],
-        column: str,
-        keys: Sequence[int] | None,
-    ) -> RowStreams:
-        lengths = [0 if row is None else len(row.words) for row in rows]
-        row_of_word = np.repeat(np.arange(len(rows)), lengths)
-        counts = np.bincount(row_of_word[drawn], minlength=len(rows))
-        contents = [() if row is None else row.words for row in rows]
-        return row_streams(self.seed, (self._settings, column), contents, keys, counts)
-
-    def _bound(self, text_a: str, text_b: str) -> float:
+    def _bound(self, text_a: Any, text_b: Any) -> float:
         """Bound the log-ratio of two texts; see `PrivacyGuarantee.bound`."""
         visible_a, ids_a = self._visible(text_a)
         visible_b, ids_b = self._visible(text_b)
@@ -289,7 +290,8 @@ class DxPrivatizer(StoredPrivatizer):
             return math.inf
         return self.mechanism.id_bound(ids_a, ids_b)
 
-    def _visible(self, text: str) -> tuple[list[str], NDArray[np.int64]]:
+    def _visible(self, text: Any) -> tuple[list[Any], NDArray[np.int64]]:
+        """Return what a release of a text shows for certain, and the inputs of the words drawn."""
         row = self._reader.read_text(text)
-        plan = self._plan(row.words)
+        plan = Plan.of(row.words, self.space, self.stopwords, self.oov)
         return plan.visible(row, self.oov, self.case), plan.ids[plan.drawn]

@@ -2,18 +2,39 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import overload
 
 from hf_dxprivacy.errors import InvalidTypeError
-from hf_dxprivacy.text.words import Splitter
+from hf_dxprivacy.text.words import Span, Splitter
 
 Cell = str | list[str | None] | None
 
 
 @dataclass(frozen=True)
-class TextRow:
-    """A text: its words, and the strings around them (one more than words)."""
+class _Words(Sequence[str]):
+    """The words of a cell, which stands for the sequence of them."""
 
     words: list[str]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        return self.words[index]
+
+
+@dataclass(frozen=True)
+class TextRow(_Words):
+    """A text: its words, and the strings around them (one more than words)."""
+
     carrier: list[str]
 
     def filled(self, words: Sequence[str | None]) -> str:
@@ -23,12 +44,19 @@ class TextRow:
         parts[1::2] = [word or "" for word in words]
         return "".join(parts)
 
+    def places(self, words: Sequence[str | None]) -> list[Span]:
+        """Return the character offsets of the words in `filled(words)`; None has none."""
+        lengths = [len(word or "") for word in words]
+        before = zip(self.carrier, [0, *lengths], strict=True)
+        starts = accumulate(len(carrier) + length for carrier, length in before)
+        places = zip(starts, lengths, words, strict=False)
+        return [(start, start + length) for start, length, word in places if word is not None]
+
 
 @dataclass(frozen=True)
-class TokenRow:
+class TokenRow(_Words):
     """A token list: its words, their positions, and all tokens (punctuation, None) as they came."""
 
-    words: list[str]
     positions: list[int]
     tokens: list[str | None]
 
@@ -39,6 +67,12 @@ class TokenRow:
             filled[position] = word
         dropped = {p for p, word in zip(self.positions, words, strict=True) if word is None}
         return [token for i, token in enumerate(filled) if i not in dropped] if dropped else filled
+
+    def places(self, words: Sequence[str | None]) -> list[Span]:
+        """Return the positions of the words in `filled(words)`; None has none."""
+        left = list(accumulate((word is None for word in words), initial=0))
+        moved = zip(self.positions, words, left, strict=False)
+        return [(p - gone, p - gone + 1) for p, word, gone in moved if word is not None]
 
 
 Row = TextRow | TokenRow
@@ -69,6 +103,28 @@ class RowReader:
                 f"expected a text (str), a list of tokens or None, got a {type(cell).__name__}"
             )
         return self._tokens(iter(cell))
+
+    def read_column(
+        self, cells: Sequence[object], column: str, keys: Sequence[int] | None
+    ) -> list[Row | None]:
+        """Return the words of each cell of a column.
+
+        Args:
+            cells: As for `read`.
+            column: The column's name, for messages.
+            keys: The index of each row, for messages, if known.
+
+        Raises:
+            InvalidTypeError: If a cell is neither text, tokens nor missing; names column and row.
+        """
+        rows = []
+        for position, cell in enumerate(cells):
+            try:
+                rows.append(self.read(cell))
+            except InvalidTypeError as error:
+                where = f"{position} of the batch" if keys is None else str(keys[position])
+                raise InvalidTypeError(f"column {column!r}, row {where}: {error}") from None
+        return rows
 
     def read_text(self, text: str) -> TextRow:
         """Return the words of a text (after normalization) and what lies between them."""
