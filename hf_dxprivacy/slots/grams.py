@@ -29,7 +29,7 @@ class Grams:
         words: The words with a released count, in the order of their codes.
         parent: (m,) node of the gram without its last symbol; `ROOT` for a single symbol.
         symbol: (m,) code of the last symbol.
-        count: (m,) released counts, > 0; 0 for the marks.
+        count: (m,) released counts, whole numbers > 0; 0 for the marks.
         share: (m,) what part of ε_g went into the count: its noise is Laplace(l_max/(share·ε_g)).
     """
 

@@ -13,7 +13,8 @@ _RESTS_ON = (
     "The alphabet of words is public and was not made from that corpus; so are n_max, l_max and "
     "the smallest count.",
     "The records of one person, and several releases from the same corpus, add up.",
-    "Arithmetic is treated as exact, though noise and counts are floating-point numbers.",
+    "Arithmetic is treated as exact, though noise is a floating-point number before it is rounded "
+    "to a whole one.",
 )
 
 

@@ -29,7 +29,11 @@ Where this differs from [C]:
 - The threshold lets `SPURIOUS` grams that do not occur through for each node, and not one; it
   holds at the last length too.
 
-The proof is about real numbers; noise and counts are double precision floating-point numbers.
+The proof is about real numbers, and the noise is of double precision. Its low bits can tell the
+count they were added to (Mironov, *On significance of the least significant bits for differential
+privacy*, CCS 2012), so they are not released: counts are rounded to whole numbers. A count is one
+itself, so what is released is the count plus the rounded noise, with probabilities as exact as the
+generator's 53 bits.
 """
 
 from collections.abc import Sequence
@@ -106,14 +110,16 @@ def release(
         rng: Where the noise comes from.
 
     Returns:
-        The grams. Whatever else is computed from the corpus is forgotten.
+        The grams, with whole numbers for counts. All else that is computed from the corpus is
+        forgotten.
     """
     share = 1.0 / terms.n_max
     scale = terms.scale(share)
     threshold = terms.threshold(scale, len(alphabet))
     counts = rng.laplace(word_counts(symbols, len(alphabet)), scale)
     kept = np.flatnonzero(counts >= threshold)
-    grams = Grams.of_words([alphabet[word] for word in kept.tolist()], counts[kept], share)
+    words = [alphabet[word] for word in kept.tolist()]
+    grams = Grams.of_words(words, np.rint(counts[kept]), share)
     paths = Paths(recoded(symbols, len(alphabet), kept))
     thresholds = np.full(grams.width, threshold)
     for length in range(1, terms.n_max):
@@ -193,7 +199,7 @@ def _released(
     empty, drawn = _empty(frontier, grams, keys, rng)
     released = np.concatenate([keys[enough], empty])
     order = np.argsort(released)
-    return released[order], np.concatenate([noisy[enough], drawn])[order]
+    return released[order], np.rint(np.concatenate([noisy[enough], drawn]))[order]
 
 
 def _candidates(frontier: _Frontier, grams: Grams, keys: Ids, counts: Floats) -> tuple[Ids, Floats]:

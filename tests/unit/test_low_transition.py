@@ -157,7 +157,7 @@ def test_two_fits_have_noise_of_their_own() -> None:
     first, second = (
         LowTransitionSelector.fit(texts(4000), epsilon=2.0, alphabet=ALPHABET) for _ in range(2)
     )
-    assert not set(first.grams.count[4:]) & set(second.grams.count[4:])
+    assert not np.array_equal(first.grams.count, second.grams.count)
 
 
 def test_the_fingerprint_is_that_of_what_is_released(exact: LowTransitionSelector) -> None:
