@@ -5,6 +5,8 @@ import gzip
 import json
 import os
 import platform
+import subprocess
+import venv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,17 @@ def glove(data: Path) -> EmbeddingSpace:
     """Return the 33,860 × 300 GloVe space."""
     archive = np.load(data / "embeddings" / "glove.840B.300d-33860.npz")
     return EmbeddingSpace.from_vectors(archive["words"].tolist(), archive["vectors"])
+
+
+def peer_python(name: str, *requirements: str) -> Path:
+    """Return the interpreter of a peer's own virtual environment, which is made if missing."""
+    folder = HERE / "out" / "venvs" / name
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if not (folder / "complete").exists():
+        venv.create(folder, clear=True, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *requirements], check=True)
+        (folder / "complete").touch()
+    return python
 
 
 def machine() -> dict[str, Any]:

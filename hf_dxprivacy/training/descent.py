@@ -59,9 +59,9 @@ class Descent:
         self.threads = threads
         self.graph = negatives.graph_of(relations.pairs, len(relations.nodes))
         self.nodes = np.unique(relations.pairs[:, 0])
-        members = np.diff(self.graph.member_starts).astype(np.float64)
-        self.burn_in_table = negatives.alias_table(members**recipe.burn_in_exponent)
-        self.table = negatives.alias_table(members**recipe.negative_exponent)
+        degrees = relations.degrees().astype(np.float64)
+        self.burn_in_table = negatives.alias_table(degrees**recipe.burn_in_exponent)
+        self.table = negatives.alias_table(degrees**recipe.negative_exponent)
 
     def epoch(self, state: State) -> tuple[float, float]:
         """Pass over all relations once; return the mean loss of one and relations per second."""

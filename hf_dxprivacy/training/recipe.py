@@ -22,13 +22,13 @@ class PoincareRecipe:
         burn_in: Epochs at the start, during which the nodes find their directions.
         burn_in_rate: Factor on the learning rate during the burn-in.
         negatives: Nodes drawn against the classes of each node.
-        negative_exponent: They are drawn in proportion to their number of members to this power
-            after the burn-in; 0 is evenly.
-        burn_in_exponent: The same during the burn-in, when at 0.75 mostly large classes find their
-            places.
+        negative_exponent: They are drawn in proportion to their degree to this power after the
+            burn-in; 0 is evenly.
+        burn_in_exponent: The same during the burn-in.
         near_negatives: Share of them that are drawn among the members of the node's classes
-            instead, at the end; it grows from 0 after the burn-in. These are the nodes that are
-            hardest to tell from its classes, and rarely drawn otherwise.
+            instead, at the end. These are the nodes that are hardest to tell from its classes, and
+            rarely drawn otherwise; but they hinder the nodes in finding their places, so that the
+            share grows from 0 after the burn-in, with the square of the time.
         sharpness: Factor on distances in the loss; [N] has 1. With larger ones less distance is
             enough to tell nodes apart, so that points stay away from the boundary.
         check_every: Epochs between two looks at the reconstruction; 0 for none.
@@ -40,14 +40,14 @@ class PoincareRecipe:
 
     parametrisation: str = "lorentz"
     epochs: int = 100
-    learning_rate: float = 0.1
+    learning_rate: float = 0.05
     final_rate: float = 0.1
     burn_in: int = 20
     burn_in_rate: float = 0.1
-    negatives: int = 50
+    negatives: int = 100
     negative_exponent: float = 0.0
     burn_in_exponent: float = 0.75
-    near_negatives: float = 0.4
+    near_negatives: float = 0.1
     sharpness: float = 1.0
     check_every: int = 0
     check_sample: int = 1000
@@ -77,7 +77,7 @@ class PoincareRecipe:
 
     def near(self, epoch: int) -> float:
         """Return the share of near negatives in an epoch, counted from 0."""
-        return self.near_negatives * self._passed(epoch)
+        return float(self.near_negatives * self._passed(epoch) ** 2)
 
     def _passed(self, epoch: int) -> float:
         return max(0, epoch - self.burn_in) / max(1, self.epochs - self.burn_in)
