@@ -24,7 +24,8 @@ class Selector(ABC):
         """Find the slots of a batch of rows.
 
         Args:
-            words: The words of each row, as `text.RowReader` splits them; None for a missing row.
+            words: The words of each row: a list of them, or what `text.RowReader` reads, which
+                also knows what stands between them; None for a missing row.
             rows: The other columns of the batch, for selectors that read one.
 
         Returns:
@@ -36,6 +37,11 @@ class Selector(ABC):
     @abstractmethod
     def disclosures(self) -> tuple[str, ...]:
         """What the choice of slots rests on or releases by itself, one sentence each."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The other columns that `masks` needs."""
+        return ()
 
     def __or__(self, other: "Selector") -> "Selector":
         return _Combined("|", self, other) if isinstance(other, Selector) else NotImplemented
@@ -77,6 +83,10 @@ class _Combined(Selector):
     def disclosures(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(s for part in self._parts for s in part.disclosures))
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for part in self._parts for name in part.columns))
+
 
 class _Inverted(Selector):
     def __init__(self, selector: Selector) -> None:
@@ -92,3 +102,7 @@ class _Inverted(Selector):
     @property
     def disclosures(self) -> tuple[str, ...]:
         return self._selector.disclosures
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self._selector.columns

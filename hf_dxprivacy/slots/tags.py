@@ -1,0 +1,115 @@
+"""Slots by tags that stand in a column beside the tokens."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.slots.base import Mask, Rows, Selector, Words
+from hf_dxprivacy.slots.labels import chosen_labels, selects
+from hf_dxprivacy.text import TextRow, TokenRow
+
+_CLASSES = "names=dataset.features[column].feature.names"
+
+
+class TagColumnSelector(Selector):
+    """Selects the tokens that have a tag other than "O": the layout of CoNLL, ATIS and SNIPS.
+
+    The text column holds lists of tokens, and the tag column lists of tags, one for each token.
+    Whatever the scheme (IOB1, IOB2, BIOES, or none), a tag is its label after a prefix, as in
+    "B-city".
+
+    Args:
+        column: The column of tags.
+        labels: The labels to select, without prefix; all by default.
+        names: For tags that are integers, as those of a `ClassLabel` are: the name of each.
+
+    Raises:
+        InvalidTypeError: If an argument is of the wrong type.
+        InvalidValueError: If none of the names has one of the labels.
+    """
+
+    def __init__(
+        self,
+        column: str,
+        labels: Collection[str] | None = None,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        if not isinstance(column, str):
+            raise InvalidTypeError(f"expected the name of a column of tags, got {column!r}")
+        self.column = column
+        self.names = None if names is None else tuple(names)
+        self.labels = chosen_labels(labels, self.names)
+
+    def __repr__(self) -> str:
+        labels = "" if self.labels is None else f", labels={list(self.labels)}"
+        return f"{type(self).__name__}({self.column!r}{labels})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column of tags."""
+        return (self.column,)
+
+    @property
+    def disclosures(self) -> tuple[str, ...]:
+        """What the choice of slots rests on, one sentence each."""
+        return (
+            f"Slots are chosen by the tags in column {self.column!r}, which are not covered. They "
+            "stay in the data unless you remove that column.",
+        )
+
+    def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
+        """Find the slots of a batch of rows; see `Selector.masks`.
+
+        Raises:
+            InvalidValueError: If the column is missing, or a row has another number of tags than
+                of tokens.
+            InvalidTypeError: If a row is a text, or its tags are no tags.
+        """
+        if rows is None or self.column not in rows:
+            raise InvalidValueError(
+                f"slots are chosen by the column {self.column!r}, and there is none; use "
+                "dataset.map(privatizer), or privatizer(row) with that column in the row"
+            )
+        masks: list[Mask | None] = []
+        for position, (row, tags) in enumerate(zip(words, rows[self.column], strict=True)):
+            try:
+                masks.append(None if row is None else self._mask(row, tags))
+            except (InvalidTypeError, InvalidValueError) as error:
+                where = f"column {self.column!r}, row {position} of the batch"
+                raise type(error)(f"{where}: {error}") from None
+        return masks
+
+    def _mask(self, row: Sequence[str], tags: Any) -> Mask:
+        if isinstance(row, TextRow):
+            raise InvalidTypeError(
+                "tags go with lists of tokens, and the text column holds a text; split it the way "
+                'it was tagged, as in dataset.map(lambda row: {"tokens": row["text"].split()}), '
+                "and name that column with text_column= (pass with_indices=True for single rows)"
+            )
+        tokens = len(row.tokens) if isinstance(row, TokenRow) else len(row)
+        if isinstance(tags, str) or not hasattr(tags, "__len__"):
+            raise InvalidTypeError(f"expected a list of tags, got a {type(tags).__name__}")
+        if len(tags) != tokens:
+            raise InvalidValueError(
+                f"expected one tag for each of {tokens} tokens, got {len(tags)} tags"
+            )
+        selected = np.array([selects(self._name(t), self.labels) for t in tags], dtype=np.bool_)
+        return selected[row.positions] if isinstance(row, TokenRow) else selected
+
+    def _name(self, tag: object) -> str:
+        if isinstance(tag, str):
+            return tag
+        if isinstance(tag, bool) or not isinstance(tag, (int, np.integer)):
+            raise InvalidTypeError(
+                f"expected tags to be strings or integers, got a {type(tag).__name__}"
+            )
+        if self.names is None:
+            raise InvalidTypeError(f"tags are integers; say what they stand for with {_CLASSES}")
+        if not 0 <= tag < len(self.names):
+            raise InvalidValueError(
+                f"expected tags from 0 to {len(self.names) - 1}, got {tag}; check names="
+            )
+        return self.names[int(tag)]

@@ -1,0 +1,116 @@
+"""Slots by lists of words, and by how many there may be."""
+
+import math
+from collections.abc import Set as AbstractSet
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy import _validate
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.slots.base import Mask, Rows, Selector, Words
+from hf_dxprivacy.text import plain_apostrophes, stop_words
+
+
+class ContentWordSelector(Selector):
+    """Selects every word but stop words.
+
+    Args:
+        stopwords: "english", or a set of words. They are public.
+
+    Raises:
+        InvalidTypeError: If it is neither.
+        InvalidValueError: If the name is another one.
+    """
+
+    def __init__(self, stopwords: str | AbstractSet[str] = "english") -> None:
+        # Sorted, because a set iterates in another order in every process, and the fingerprint
+        # of `Dataset.map` would follow.
+        self.stopwords = tuple(sorted(stop_words(stopwords)))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.stopwords)} stop words)"
+
+    def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
+        """Find the slots of a batch of rows; see `Selector.masks`."""
+        del rows
+        kept = frozenset(self.stopwords)
+        return [
+            None
+            if row is None
+            else np.array([plain_apostrophes(word) not in kept for word in row], dtype=np.bool_)
+            for row in words
+        ]
+
+    @property
+    def disclosures(self) -> tuple[str, ...]:
+        """What the choice of slots rests on, one sentence each."""
+        return (f"Slots are all words but {len(self.stopwords)} stop words, a public list.",)
+
+
+class ShareSelector(Selector):
+    """Bounds the share of words that another selector selects.
+
+    Words are left out, or added, at even distances. Which ones depends on their positions alone,
+    so that the mask says no more about a text than the mask of the other selector does, and is the
+    same at every release. Of what is left out nothing is protected, parts of names included.
+
+    Args:
+        selector: The other selector.
+        minimum: Least share of the words of a row, rounded up to whole words.
+        maximum: Largest share, rounded down; where a row is too short for both, `minimum` holds.
+
+    Raises:
+        InvalidTypeError: If `selector` is none.
+        InvalidValueError: If not 0 ≤ minimum ≤ maximum ≤ 1.
+    """
+
+    def __init__(self, selector: Selector, *, minimum: float = 0.0, maximum: float = 1.0) -> None:
+        if not isinstance(selector, Selector):
+            raise InvalidTypeError(f"expected a selector, got a {type(selector).__name__}")
+        _validate.within(0, 1, "it is a share of words", minimum=minimum, maximum=maximum)
+        if minimum > maximum:
+            raise InvalidValueError(f"expected minimum <= maximum, got {minimum} and {maximum}")
+        self.selector = selector
+        self.minimum = float(minimum)
+        self.maximum = float(maximum)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.selector!r}, minimum={self.minimum:g}, "
+            f"maximum={self.maximum:g})"
+        )
+
+    def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
+        """Find the slots of a batch of rows; see `Selector.masks`."""
+        masks = self.selector.masks(words, rows)
+        return [None if mask is None else self._bounded(mask) for mask in masks]
+
+    @property
+    def disclosures(self) -> tuple[str, ...]:
+        """What the choice of slots rests on, one sentence each."""
+        return (
+            *self.selector.disclosures,
+            f"At least {self.minimum:g} and at most {self.maximum:g} of the words of a row are "
+            "slots; those added or left out follow from the number of words and the other slots.",
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The other columns that the other selector needs."""
+        return self.selector.columns
+
+    def _bounded(self, mask: Mask) -> Mask:
+        # Rounded first, because 0.3 · 10 is a little more than 3.
+        least = math.ceil(round(self.minimum * len(mask), 9))
+        most = max(least, math.floor(round(self.maximum * len(mask), 9)))
+        bounded = np.zeros(len(mask), dtype=np.bool_)
+        bounded[_spread(np.flatnonzero(mask), most)] = True
+        bounded[_spread(np.flatnonzero(~bounded), least - int(bounded.sum()))] = True
+        return bounded
+
+
+def _spread(positions: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Return `count` of the positions, or all if there are fewer, at even distances."""
+    count = min(max(count, 0), len(positions))
+    return positions[np.arange(count) * len(positions) // max(count, 1)]
