@@ -25,6 +25,9 @@ EXPLORED = 128
 # Vectors for each cell that k-means learns the cells from; more hardly changes them.
 TRAINING_VECTORS = 64
 
+# Factories without cells or links, which end the process instead of raising.
+FATAL = re.compile(r"(IVF0|HNSW[01]|NSG0)(?!\d)")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VectorIndex:
@@ -128,6 +131,10 @@ def build_index(vectors: NDArray[np.float32], kind: str) -> VectorIndex:
             not search by L2 distance.
     """
     factory = _factory(kind, len(vectors))
+    if fatal := FATAL.search(factory):
+        raise InvalidValueError(
+            f"the index {kind!r} has no cells or links: {fatal[0]!r}; take more"
+        )
     try:
         # HNSW links vectors in the order in which threads get to them, so one thread it is.
         with threadpoolctl.threadpool_limits(1):
