@@ -31,7 +31,7 @@ BLOCK = 1 << 23
 SEGMENT = 1 << 29
 
 # Rows of segments that are added up at once.
-ROWS_AT_ONCE = 20_000_000
+ROWS_AT_ONCE = 4_000_000
 
 _FORMAT = 1
 _METADATA = b"webisadb"
