@@ -10,6 +10,7 @@ from hf_dxprivacy._version import __version__
 from hf_dxprivacy.errors import DxPrivacyError
 from hf_dxprivacy.guarantees import PrivacyGuarantee
 from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.tokens import TokenPrivatizer
 
@@ -18,6 +19,7 @@ __all__ = [
     "DxPrivatizer",
     "EmbeddingSpace",
     "PrivacyGuarantee",
+    "SlotPrivatizer",
     "TokenPrivatizer",
     "__version__",
 ]

@@ -1,7 +1,7 @@
 """Columns of what `Dataset.map` hands to a function, and back in the form it expects."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -10,6 +10,9 @@ import numpy as np
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 
 Columns = dict[str, list[Any]]
+
+# What a new column has its type from: another column, or a function of the module `pyarrow`.
+Source = str | Callable[[Any], Any]
 
 
 def is_table(examples: object) -> bool:
@@ -120,7 +123,7 @@ def read(examples: Any, columns: Sequence[str]) -> Columns:
     return {name: list(examples[name]) for name in columns}
 
 
-def write(examples: Any, columns: Columns, sources: Mapping[str, str]) -> Any:
+def write(examples: Any, columns: Columns, sources: Mapping[str, Source]) -> Any:
     """Return new columns in the form in which the batch came.
 
     A mapping is merged by `Dataset.map`, so only the new columns are returned; a table is not, so
@@ -129,22 +132,24 @@ def write(examples: Any, columns: Columns, sources: Mapping[str, str]) -> Any:
     Args:
         examples: What `Dataset.map` handed over.
         columns: The new columns.
-        sources: For each new column the one that it was made from, whose type it takes: nothing
-            can be inferred from a batch in which all values are missing.
+        sources: For each new column where it has its type from: nothing can be inferred from a
+            batch in which all values are missing.
     """
     if _is_frame(examples):
         series = sys.modules["pandas"].Series
         frame = examples.copy(deep=False)
         for name, values in columns.items():
-            dtype = examples[sources[name]].dtype
+            source = sources[name]
+            dtype = examples[source].dtype if isinstance(source, str) else object
             text = isinstance(dtype, sys.modules["pandas"].StringDtype)
             frame[name] = series(values, index=frame.index, dtype=dtype if text else object)
         return frame
     if _is_arrow(examples):
-        table = examples
+        table, arrow = examples, sys.modules["pyarrow"]
         for name, values in columns.items():
-            kind = examples.schema.field(sources[name]).type
-            table = _with_column(table, name, sys.modules["pyarrow"].array(values, type=kind))
+            source = sources[name]
+            kind = examples.schema.field(source).type if isinstance(source, str) else source(arrow)
+            table = _with_column(table, name, arrow.array(values, type=kind))
         return table
     return columns
 

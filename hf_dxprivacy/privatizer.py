@@ -22,7 +22,7 @@ from hf_dxprivacy.randomness import row_streams
 from hf_dxprivacy.settings import Settings, SpaceReference
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.stored import StoredPrivatizer
-from hf_dxprivacy.text import Cell, Row, RowReader, stop_words
+from hf_dxprivacy.text import Cell, Row, RowReader, fill, stop_words
 
 
 class DxPrivatizer(StoredPrivatizer):
@@ -188,8 +188,7 @@ class DxPrivatizer(StoredPrivatizer):
             columns.require_clear(examples, self.text_columns)
         batch = columns.read(examples, self._inputs)
         keys = columns.row_keys(indices, len(batch[self.text_columns[0]]), table)
-        sources = dict(zip(self.output_columns, self.text_columns, strict=True))
-        return columns.write(examples, self._columns(batch, keys), sources)
+        return columns.write(examples, self._columns(batch, keys), self._sources)
 
     @overload
     def privatize(self, texts: str) -> str: ...
@@ -231,8 +230,7 @@ class DxPrivatizer(StoredPrivatizer):
         """
         rows = self._reader.read_column(cells, column, keys)
         released, counts = self._replaced(rows, column, keys)
-        filled = [None if r is None else r.filled(w) for r, w in zip(rows, released, strict=True)]
-        return filled, counts
+        return fill(rows, released), counts
 
     def _replaced(
         self,
@@ -263,6 +261,11 @@ class DxPrivatizer(StoredPrivatizer):
     def _inputs(self) -> tuple[str, ...]:
         """All columns that are read."""
         return self.text_columns
+
+    @property
+    def _sources(self) -> dict[str, columns.Source]:
+        """Where each output column has its type from."""
+        return dict(zip(self.output_columns, self.text_columns, strict=True))
 
     @property
     def _disclosures(self) -> tuple[str, ...]:

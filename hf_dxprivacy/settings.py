@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from hf_dxprivacy.errors import ArtifactError, HubFileNotFoundError, InvalidValueError
 from hf_dxprivacy.hub import HubAccess, fetch
@@ -15,6 +15,8 @@ from hf_dxprivacy.spaces.locate import may_be_repository
 
 FORMAT_VERSION = 1
 FILE = "privatizer.json"
+
+S = TypeVar("S", bound="Settings")
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,19 @@ class Settings:
     oov: str
     case: str
 
+    owner: ClassVar[str] = "DxPrivatizer"
+    kinds: ClassVar[dict[str, Any]] = {
+        "space": dict,
+        "mechanism": str,
+        "epsilon": (float, int),
+        "options": dict,
+        "text_column": list,
+        "output_column": (list, NoneType),
+        "stopwords": list,
+        "oov": str,
+        "case": str,
+    }
+
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of a privatizer beside its space."""
         decisions = {k: v for k, v in vars(self).items() if k not in ("space", "options")}
@@ -109,7 +124,7 @@ class Settings:
         write_whole(folder / FILE, [to_json(head | asdict(self))])
 
     @classmethod
-    def read(cls, folder: Path) -> "Settings":
+    def read(cls: type[S], folder: Path) -> S:
         """Read ``privatizer.json``.
 
         Raises:
@@ -126,10 +141,35 @@ class Settings:
                 f"{path}: format_version is {version}, this version reads up to {FORMAT_VERSION}; "
                 "run: pip install --upgrade hf-dxprivacy"
             )
-        _require_fields(path, entries, _KINDS)
+        owner = (SlotSettings if "selector" in entries else Settings).owner
+        if owner != cls.owner:
+            raise ArtifactError(f"{path}: this is a {owner}; load it with {owner}.from_pretrained")
+        _require_fields(path, entries, cls.kinds)
         space = entries.pop("space")
         _require_fields(path, space, _SPACE_KINDS)
         return cls(space=SpaceReference(**space), **entries)
+
+
+@dataclass(frozen=True)
+class SlotSettings(Settings):
+    """What decides how a privatizer of slots treats a text.
+
+    Attributes:
+        selector: What finds the slots, as `slots.stored_parts` describes it.
+        mask_column: Where the masks go, if anywhere.
+        spans_column: Where the spans go, if anywhere.
+    """
+
+    selector: dict[str, Any]
+    mask_column: list[str] | None
+    spans_column: list[str] | None
+
+    owner: ClassVar[str] = "SlotPrivatizer"
+    kinds: ClassVar[dict[str, Any]] = Settings.kinds | {
+        "selector": dict,
+        "mask_column": (list, NoneType),
+        "spans_column": (list, NoneType),
+    }
 
 
 def find(name_or_path: str | Path, revision: str | None, access: HubAccess) -> Path | None:
@@ -153,17 +193,6 @@ def find(name_or_path: str | Path, revision: str | None, access: HubAccess) -> P
 
 
 _SPACE_KINDS = {"name": str, "commit": (str, NoneType), "digest": str}
-_KINDS = {
-    "space": dict,
-    "mechanism": str,
-    "epsilon": (float, int),
-    "options": dict,
-    "text_column": list,
-    "output_column": (list, NoneType),
-    "stopwords": list,
-    "oov": str,
-    "case": str,
-}
 
 
 def _require_fields(path: Path, entries: dict[str, Any], kinds: Mapping[str, Any]) -> None:

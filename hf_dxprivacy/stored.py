@@ -16,9 +16,6 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 
 logger = logging.getLogger(__name__)
 
-# What may differ between two uses of one stored privatizer.
-PER_USE = ("text_column", "output_column", "seed", "device")
-
 P = TypeVar("P", bound="StoredPrivatizer")
 
 
@@ -26,6 +23,9 @@ class StoredPrivatizer(Publishable):
     """The part of a privatizer that saves and loads it."""
 
     published_files: ClassVar[tuple[str, ...]] = (settings.FILE, cards.README)
+    settings_class: ClassVar[type[Settings]] = Settings
+    # What may differ between two uses of one stored privatizer.
+    per_use: ClassVar[tuple[str, ...]] = ("text_column", "output_column", "seed", "device")
 
     @property
     @abstractmethod
@@ -83,7 +83,7 @@ class StoredPrivatizer(Publishable):
         if "epsilon" not in arguments:
             folder = settings.find(name_or_path, revision, access)
             if folder is not None:
-                return cls._load(folder, access, arguments)
+                return cls._load(folder, access, arguments, str(name_or_path))
         elif (Path(name_or_path) / settings.FILE).is_file():
             raise InvalidValueError(
                 f"{name_or_path} holds a privatizer, which has its own ε: leave epsilon out, or "
@@ -100,22 +100,36 @@ class StoredPrivatizer(Publishable):
         return cls(space, **arguments)  # type: ignore[call-arg]
 
     @classmethod
-    def _load(cls: type[P], folder: Path, access: HubAccess, arguments: dict[str, Any]) -> P:
-        if other := sorted(set(arguments) - set(PER_USE)):
+    def _load(
+        cls: type[P], folder: Path, access: HubAccess, arguments: dict[str, Any], name: str
+    ) -> P:
+        if other := sorted(set(arguments) - set(cls.per_use)):
             raise InvalidTypeError(
                 f"a stored privatizer brings its own settings, got {', '.join(other)}; only "
-                f"{', '.join(PER_USE)} may be given. To change more, load it and make another "
+                f"{', '.join(cls.per_use)} may be given. To change more, load it and make another "
                 "privatizer over its space"
             )
-        stored = Settings.read(folder)
+        stored = cls.settings_class.read(folder)
         try:
             index = required_index(stored.mechanism, stored.options)
             space = stored.space.load(access, index)
-            privatizer = cls._over(space, stored.arguments() | arguments)
+            own = stored.arguments() | cls._parts(stored, folder, access, name)
+            privatizer = cls._over(space, own | arguments)
         except (InvalidTypeError, InvalidValueError) as error:
             raise ArtifactError(f"{folder / settings.FILE}: {error}") from error
         logger.warning("loaded a privatizer that is %s", str(privatizer.guarantee).split("\n")[0])
         return privatizer
+
+    @classmethod
+    def _parts(cls, stored: Settings, folder: Path, access: HubAccess, name: str) -> dict[str, Any]:
+        """Load the arguments that are more than values in the settings."""
+        del stored, folder, access, name
+        return {}
+
+    @property
+    def _own_parts(self) -> dict[str, Any]:
+        """The arguments that `_parts` loads."""
+        return {}
 
     def _save(self, folder: Path) -> None:
         self.settings.write(folder)
@@ -123,7 +137,7 @@ class StoredPrivatizer(Publishable):
     def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
         stored = self.settings
         # The card is about what is loaded from here, which has no seed.
-        loaded = self._over(self.space, stored.arguments())
+        loaded = self._over(self.space, stored.arguments() | self._own_parts)
         cards.write_privatizer_card(
             folder, asdict(stored), str(loaded.guarantee), license=license, name=name
         )

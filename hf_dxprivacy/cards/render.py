@@ -82,9 +82,12 @@ def privatizer_card(
         name: What the example of use calls it.
     """
     entries = licence.header(license, {}, None)
+    slots = "selector" in decisions
     return filled(
         "privatizer.md",
         {**entries, "library_name": LIBRARY_NAME, "tags": TAGS[:-1]},
+        slots=slots,
+        owner="SlotPrivatizer" if slots else "DxPrivatizer",
         title=heading(name),
         name=json.dumps(name),
         mechanism=decisions["mechanism"],

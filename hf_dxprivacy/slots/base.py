@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_dxprivacy.errors import InvalidValueError
+
 Mask = NDArray[np.bool_]
 Words = Sequence[Sequence[str] | None]
 Rows = Mapping[str, Sequence[Any]]
@@ -39,9 +41,25 @@ class Selector(ABC):
         """What the choice of slots rests on or releases by itself, one sentence each."""
 
     @property
+    def parts(self) -> tuple["Selector", ...]:
+        """The selectors that this one is made of."""
+        return ()
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The other columns that `masks` needs."""
-        return ()
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.columns))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what this is made again from, beside its parts, as JSON-ready values.
+
+        Raises:
+            InvalidValueError: If it can not be stored.
+        """
+        raise InvalidValueError(
+            f"a {type(self).__name__} can not be stored with a privatizer; make the privatizer "
+            "anew where it is used"
+        )
 
     def __or__(self, other: "Selector") -> "Selector":
         return _Combined("|", self, other) if isinstance(other, Selector) else NotImplemented
@@ -84,8 +102,11 @@ class _Combined(Selector):
         return tuple(dict.fromkeys(s for part in self._parts for s in part.disclosures))
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for part in self._parts for name in part.columns))
+    def parts(self) -> tuple[Selector, ...]:
+        return self._parts
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self._operator}
 
 
 class _Inverted(Selector):
@@ -104,5 +125,8 @@ class _Inverted(Selector):
         return self._selector.disclosures
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return self._selector.columns
+    def parts(self) -> tuple[Selector, ...]:
+        return (self._selector,)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "~"}

@@ -117,6 +117,32 @@ class NerSelector(Selector):
         """What the choice of slots rests on, one sentence each."""
         return (f"Slots are the names that the model {self.name} finds.", MISSED)
 
+    @property
+    def is_public(self) -> bool:
+        """Whether the model is found from another machine too."""
+        return self._given is None and self._checkpoint.commit is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what this is made again from; see `Selector.to_dict`.
+
+        Raises:
+            InvalidValueError: If the model is in memory only.
+        """
+        if self._given is not None:
+            raise InvalidValueError(
+                "the model that finds slots is in memory only; save it and its tokenizer with "
+                "save_pretrained, or push them, and make the selector from there"
+            )
+        commit = self._checkpoint.commit
+        return {
+            "kind": "ner",
+            "model": self._checkpoint.name,
+            "commit": None if commit is None else commit.sha,
+            "digest": self.digest,
+            "labels": None if self.labels is None else list(self.labels),
+            "window": self.window,
+        }
+
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
         """Find the slots of a batch of rows; see `Selector.masks`."""
         del rows

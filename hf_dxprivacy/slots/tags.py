@@ -60,6 +60,12 @@ class TagColumnSelector(Selector):
             "stay in the data unless you remove that column.",
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what this is made again from; see `Selector.to_dict`."""
+        arguments = {"labels": self.labels, "names": self.names}
+        listed = {name: None if given is None else [*given] for name, given in arguments.items()}
+        return {"kind": "tag-column", "column": self.column, **listed}
+
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
         """Find the slots of a batch of rows; see `Selector.masks`.
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,10 @@ class ContentWordSelector(Selector):
     def disclosures(self) -> tuple[str, ...]:
         """What the choice of slots rests on, one sentence each."""
         return (f"Slots are all words but {len(self.stopwords)} stop words, a public list.",)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what this is made again from; see `Selector.to_dict`."""
+        return {"kind": "content-words", "stopwords": list(self.stopwords)}
 
 
 class ShareSelector(Selector):
@@ -96,9 +101,13 @@ class ShareSelector(Selector):
         )
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The other columns that the other selector needs."""
-        return self.selector.columns
+    def parts(self) -> tuple[Selector, ...]:
+        """The other selector."""
+        return (self.selector,)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what this is made again from; see `Selector.to_dict`."""
+        return {"kind": "share", "minimum": self.minimum, "maximum": self.maximum}
 
     def _bounded(self, mask: Mask) -> Mask:
         # Rounded first, because 0.3 · 10 is a little more than 3.

@@ -78,6 +78,11 @@ class TokenRow(_Words):
 Row = TextRow | TokenRow
 
 
+def fill(rows: Sequence[Row | None], words: Sequence[Sequence[str | None]]) -> list[Cell]:
+    """Return rows with other words in the places of their own; None for a missing row."""
+    return [None if r is None else r.filled(w) for r, w in zip(rows, words, strict=True)]
+
+
 class RowReader:
     """Takes cells apart."""
 
