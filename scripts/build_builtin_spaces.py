@@ -45,8 +45,9 @@ DIM = 10
 # Least and largest ε for which the calibrated mechanism finds its levels in the artifact.
 CERTIFIED = (1.0, 16.0)
 
+# Without near negatives, which find the classes of a word better but drive its siblings apart.
 POINCARE_RECIPE = PoincareRecipe(
-    epochs=150, learning_rate=0.05, negatives=50, negative_exponent=0.25, sharpness=3.0
+    epochs=150, learning_rate=0.05, negatives=100, near_negatives=0.0, sharpness=3.0
 )
 
 
