@@ -48,6 +48,8 @@ PUBLISHED = {
 
 GENSIM_DIM, GENSIM_EPOCHS, GENSIM_NEGATIVES = 10, 50, 10
 GENSIM_BURN_IN = 10
+# gensim's default.
+GENSIM_RATE = 0.1
 
 GENSIM = """
 import sys, time
@@ -153,6 +155,7 @@ def beside_gensim(relations: Relations) -> Sequence[dict[str, Any]]:
             parametrisation,
             epochs=GENSIM_EPOCHS,
             burn_in=GENSIM_BURN_IN,
+            learning_rate=GENSIM_RATE,
             negatives=GENSIM_NEGATIVES,
         )
         # Compiling is not training.
