@@ -18,11 +18,12 @@ from hf_dxprivacy.search.threads import limit_threads_in_worker
 # Candidates of which the nearest is found exactly.
 SHORTLIST = 10
 
-# How much of an index is looked at: cells of an inverted file, and candidates of a graph.
+# How much of an index is looked at: cells of an inverted file, and candidates of a graph, of words
+# or of cells.
 PROBES = 32
 EXPLORED = 128
 
-# Vectors for each cell that k-means learns the cells from; more hardly changes them.
+# Vectors for each cell that k-means learns the cells from: a sample, if there are more.
 TRAINING_VECTORS = 64
 
 # Factories without cells or links, which end the process instead of raising.
@@ -164,14 +165,17 @@ def _factory(kind: str, size: int) -> str:
 
 def _configure(index: Any) -> None:
     """Set what a factory string does not say."""
+    graphs = [index]
     cells = faiss.try_extract_index_ivf(index)
     if cells is not None:
         cells.nprobe = min(PROBES, cells.nlist)
+        graphs.append(faiss.downcast_index(cells.quantizer))
         cells.cp.max_points_per_centroid = TRAINING_VECTORS
         # Few vectors for a cell are no reason to write a warning to the terminal.
         cells.cp.min_points_per_centroid = 1
-    if isinstance(index, faiss.IndexHNSW):
-        index.hnsw.efSearch = EXPLORED
+    for graph in graphs:
+        if isinstance(graph, faiss.IndexHNSW):
+            graph.hnsw.efSearch = EXPLORED
 
 
 def _require_euclidean(index: Any, kind: str) -> None:
