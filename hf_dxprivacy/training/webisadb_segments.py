@@ -62,7 +62,7 @@ class Segments:
         """
         folder.mkdir(parents=True, exist_ok=True)
         self.tally = Tally()
-        self._words = polars.Enum(words)
+        self._numbers = polars.LazyFrame({"word": words}).with_row_index("number")
         self._vocabulary = hashlib.sha256("\n".join(words).encode()).hexdigest()
         self._folder = folder
         self._files: list[Path] = []
@@ -150,15 +150,14 @@ class Segments:
     def _add_up(self, tables: list[Any]) -> tuple[Any, int]:
         """Return the sums for each pair of words, and the number of other rows."""
         rows = polars.concat(tables)
-        known = rows.select(self._number("instance"), self._number("class"), "frequency")
-        known = known.drop_nulls()
-        sums = known.group_by(_PAIR).agg(polars.col("frequency").sum())
-        return sums.to_arrow(), len(rows) - len(known)
-
-    def _number(self, column: str) -> Any:
-        # Looked up in many rows at once, since the table of words is built anew every time.
-        word = polars.col(column).str.to_lowercase().cast(self._words, strict=False)
-        return word.to_physical().cast(polars.UInt32)
+        known = rows.lazy()
+        for column in _PAIR:
+            numbers = self._numbers.rename({"number": column})
+            word = polars.col(column).str.to_lowercase().alias("word")
+            known = known.select(word, polars.exclude("word", column)).join(numbers, on="word")
+        sums = known.group_by(_PAIR).agg(polars.col("frequency").sum(), rows=polars.len())
+        sums = sums.collect()
+        return sums.drop("rows").to_arrow(), len(rows) - int(sums["rows"].sum())
 
     def _path(self, part: Part, start: int) -> Path:
         """Return the place of a segment, another one if anything differs that it depends on."""
