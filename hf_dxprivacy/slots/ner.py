@@ -170,7 +170,8 @@ class NerSelector(Selector):
         selected = torch.tensor([selects(tag, self.labels) for tag in self.tags])
         for windows, inputs in self._batches(texts, tokenizer):
             with torch.inference_mode():
-                tags = model(**inputs.to(model.device)).logits.argmax(dim=-1)
+                on_device = {name: values.to(model.device) for name, values in inputs.items()}
+                tags = model(**on_device).logits.argmax(dim=-1)
             for (row, offsets), hits in zip(windows, selected[tags.cpu()].tolist(), strict=True):
                 # Padding is shorter than the row of hits; special tokens have empty spans.
                 spans[row] += [span for span, hit in zip(offsets, hits, strict=False) if hit]
@@ -195,15 +196,17 @@ class NerSelector(Selector):
             stride=longest // _OVERLAP,
             return_overflowing_tokens=True,
             return_offsets_mapping=True,
-            padding_side="right",
+            return_attention_mask=True,
         )
         rows, offsets = cut.pop("overflow_to_sample_mapping"), cut.pop("offset_mapping")
-        order = sorted(range(len(rows)), key=lambda window: len(offsets[window]))
+        sizes = [len(window) for window in offsets]
+        order = sorted((n for n, size in enumerate(sizes) if size), key=sizes.__getitem__)
         for start in range(0, len(order), self.batch_size):
             chosen = order[start : start + self.batch_size]
-            inputs = {name: [values[window] for window in chosen] for name, values in cut.items()}
-            padded = tokenizer.pad(inputs, padding_side="right", return_tensors="pt")
-            yield [(rows[window], offsets[window]) for window in chosen], padded
+            inputs = {
+                n: _padded([values[window] for window in chosen]) for n, values in cut.items()
+            }
+            yield [(rows[window], offsets[window]) for window in chosen], inputs
 
 
 def _loaded(model: Any, revision: str | None, device: str | None) -> tuple[Any, Any]:
@@ -233,6 +236,12 @@ def _checked(tokenizer: Any) -> Any:
             f"tokenizer.json), got a {type(tokenizer).__name__}"
         )
     return tokenizer
+
+
+def _padded(rows: list[list[int]]) -> Any:
+    """Return rows as one tensor; what fills it up is masked out, so that any token does."""
+    torch = require("torch", EXTRA)
+    return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
 
 
 def _window(config: Any, tokenizer: Any) -> int:

@@ -106,6 +106,20 @@ def test_what_is_found_does_not_depend_on_the_batch(folder: Path) -> None:
 # Models
 
 
+@pytest.mark.parametrize("make", [tiny_models.byte_level, tiny_models.unigram, tiny_models.llama])
+def test_tokenizers_without_padding(tmp_path: Path, make: Any) -> None:
+    """With random weights; texts of many lengths, of which the longest are windowed."""
+    tiny_models.save(make(), tmp_path, head="AutoModelForTokenClassification")
+    texts = ["", *(" ".join(tiny_models.CORPUS[: n % 5 + 1]) for n in range(9)), "a  fox\nread"]
+    selector = NerSelector(tmp_path, labels=["LABEL_1"], window=24, batch_size=4)
+    found = selected(selector, *texts)
+    assert found == [selected(selector, text)[0] for text in texts]
+    shares = [
+        len(words) / len(text.split()) for words, text in zip(found, texts, strict=True) if words
+    ]
+    assert 0.05 < min(shares) < max(shares) <= 1.0
+
+
 def test_loaded_models_and_pipelines(folder: Path) -> None:
     model = transformers.AutoModelForTokenClassification.from_pretrained(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
