@@ -5,8 +5,8 @@ import re
 import pytest
 
 from hf_dxprivacy.cards.licence import header, require_licence
-from hf_dxprivacy.hub.licence import HUB_LICENCES, check_licence
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.hub.licence import HUB_LICENCES, check_licence
 
 
 @pytest.mark.parametrize(
