@@ -113,6 +113,8 @@ class ShareSelector(Selector):
         # Rounded first, because 0.3 · 10 is a little more than 3.
         least = math.ceil(round(self.minimum * len(mask), 9))
         most = max(least, math.floor(round(self.maximum * len(mask), 9)))
+        if least <= np.count_nonzero(mask) <= most:
+            return mask
         bounded = np.zeros(len(mask), dtype=np.bool_)
         bounded[_spread(np.flatnonzero(mask), most)] = True
         bounded[_spread(np.flatnonzero(~bounded), least - int(bounded.sum()))] = True
