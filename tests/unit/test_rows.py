@@ -110,3 +110,30 @@ def test_other_cells_are_refused_by_type_alone(cell: object) -> None:
 def test_other_tokens_are_refused_by_type_alone(token: object) -> None:
     with pytest.raises(InvalidTypeError, match=rf"one that holds a {type(token).__name__}$"):
         READER.read(["a", token])
+
+
+def test_a_row_is_the_sequence_of_its_words() -> None:
+    for cell in ("One, two-three!", ["One", ",", "two", "three"]):
+        row = RowReader().read(cell)
+        assert row is not None
+        assert list(row) == row.words == ["One", "two", "three"]
+        assert (len(row), row[1], row[1:]) == (3, "two", ["two", "three"])
+
+
+def test_places_of_the_words_of_a_text() -> None:
+    row = RowReader().read_text(" One, two!")
+    for words in (["One", "two"], ["x", "longer"], ["", "y"]):
+        text = row.filled(words)
+        assert [text[slice(*place)] for place in row.places(words)] == words
+    # What is dropped is nowhere, and what comes after it moves.
+    assert row.places([None, "y"]) == [(3, 4)]
+    assert row.filled([None, "y"])[3:4] == "y"
+
+
+def test_places_of_the_words_of_tokens() -> None:
+    row = RowReader().read(["One", ",", "two", None, "three"])
+    assert row is not None
+    assert row.places(["a", "b", "c"]) == [(0, 1), (2, 3), (4, 5)]
+    words = [None, "b", None]
+    assert row.filled(words) == [",", "b", None]
+    assert row.places(words) == [(1, 2)]
