@@ -309,6 +309,7 @@ def test_a_fitted_selector_on_a_hub(
         space, "tem", 2.0, selector=fitted | fitted.replace(mode="coverage"), seed=3
     )
     privatizer.push_to_hub("me/privatizer", license="mit")
+    privatizer.push_to_hub("me/privatizer", license="mit")
     assert "selector/1/grams.jsonl" in hub.repo("me/privatizer").files()
     loaded = SlotPrivatizer.from_pretrained("me/privatizer", seed=3)
     text = "play waab on waac"
