@@ -56,7 +56,7 @@ def test_intents_of_commands(tmp_path: Path) -> None:
         split = "test" if at < 10 else "train"
         rows.append({"tokens": tokens, "slot_tags": tags, "intent": intent, "split": split})
     data = write(tmp_path / "rows.jsonl", rows)
-    output = run("intent_slots.py", "--data", data, "--mechanism", "tem", "--epsilon", 0.01, 50)
+    output = run("intent_slots.py", "--data", data, "--mechanism", "tem", "--epsilon", 0.01, 999)
     lines = [shares(line) for line in output.splitlines() if line.startswith("|")][2:]
     plain, slots_noisy, every_noisy, slots_plain, every_plain = lines
     assert plain == slots_plain == every_plain == [100.0, 100.0]
