@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-BENCHMARKS = ("startup", "map_speed", "index_speed", "mr_accuracy")
+BENCHMARKS = ("startup", "map_speed", "index_speed", "mr_accuracy", "webisadb")
 
 
 def main() -> int:

@@ -141,7 +141,7 @@ class Settings:
                 f"{path}: format_version is {version}, this version reads up to {FORMAT_VERSION}; "
                 "run: pip install --upgrade hf-dxprivacy"
             )
-        owner = (SlotSettings if "selector" in entries else Settings).owner
+        owner = _owner(entries)
         if owner != cls.owner:
             raise ArtifactError(f"{path}: this is a {owner}; load it with {owner}.from_pretrained")
         _require_fields(path, entries, cls.kinds)
@@ -170,6 +170,19 @@ class SlotSettings(Settings):
         "mask_column": (list, NoneType),
         "spans_column": (list, NoneType),
     }
+
+
+def owner_in(folder: Path) -> str:
+    """Return the name of the class whose settings a folder holds.
+
+    Raises:
+        ArtifactError: If it holds none, or damaged ones.
+    """
+    return _owner(read_json(folder / FILE, "expected the folder of a privatizer"))
+
+
+def _owner(entries: Mapping[str, Any]) -> str:
+    return (SlotSettings if "selector" in entries else Settings).owner
 
 
 def find(name_or_path: str | Path, revision: str | None, access: HubAccess) -> Path | None:

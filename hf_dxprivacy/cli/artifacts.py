@@ -10,23 +10,28 @@ if TYPE_CHECKING:
 
 
 def load(folder: str, *, whole: bool) -> "Publishable":
-    """Load a space or a privatizer from a folder.
+    """Load a space, a privatizer or a selector from a folder.
 
     Args:
         folder: The folder.
         whole: Whether to load the index of a space too, if it has one.
 
     Raises:
-        ArtifactError: If the folder holds neither, or is damaged.
+        ArtifactError: If the folder holds none of them, or is damaged.
     """
     # Late, because they take a while to load, which help should not.
     from hf_dxprivacy import settings
     from hf_dxprivacy.privatizer import DxPrivatizer
+    from hf_dxprivacy.slot_privatizer import SlotPrivatizer
+    from hf_dxprivacy.slots import LowTransitionSelector, stored
     from hf_dxprivacy.spaces import EmbeddingSpace, indexing
 
     path = Path(folder)
     if (path / settings.FILE).is_file():
-        return DxPrivatizer.from_pretrained(path)
+        privatizers = {kind.__name__: kind for kind in (DxPrivatizer, SlotPrivatizer)}
+        return privatizers[settings.owner_in(path)].from_pretrained(path)
+    if (path / stored.SETTINGS).is_file():
+        return LowTransitionSelector.from_pretrained(path)
     if not path.is_dir():
         raise ArtifactError(f"{folder}: expected a folder that save_pretrained has written")
     return EmbeddingSpace.from_pretrained(path, index=indexing.kind_in(path) if whole else None)

@@ -1,4 +1,4 @@
-"""Make the model card of a space or a privatizer anew.
+"""Make the model card of a space, a privatizer or a selector anew.
 
   hf-dxprivacy card ./glove --license pddl
 

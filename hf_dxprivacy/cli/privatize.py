@@ -110,7 +110,7 @@ def _add_privacy_arguments(parser: argparse.ArgumentParser) -> None:
         "--space",
         default="wordnet-gloss",
         metavar="NAME",
-        help="a built-in space, or a folder that holds one (%(default)s)",
+        help="a built-in space, a folder that holds one, or a repository on the Hub (%(default)s)",
     )
     add("--mechanism", choices=MECHANISMS, default="calibrated", help="(%(default)s)")
     add(

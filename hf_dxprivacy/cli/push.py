@@ -1,4 +1,4 @@
-"""Push a space or a privatizer to a model repository on the Hub.
+"""Push a space, a privatizer or a selector to a model repository on the Hub.
 
   hf-dxprivacy push ./glove me/glove-100d --license pddl
   hf-dxprivacy push ./my-privatizer me/reviews-privatizer --license cc0-1.0 --private

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hf_dxprivacy import DxPrivatizer, EmbeddingSpace, SlotPrivatizer
 from hf_dxprivacy.cli.main import main
-from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.slots import ContentWordSelector, LowTransitionSelector
 
 
 @pytest.fixture
@@ -122,6 +123,20 @@ def test_a_card_is_made_anew_and_the_vectors_stay(folder: Path) -> None:
         before.st_mtime_ns,
     )
     assert json.loads((folder / "space" / "config.json").read_text()) == config
+
+
+def test_cards_of_privatizers_and_selectors(folder: Path) -> None:
+    assert main(["convert", "vectors.txt.gz", "--output", "space"]) == 0
+    plain = DxPrivatizer("./space", "tem", 2.0)
+    plain.save_pretrained("plain")
+    SlotPrivatizer("./space", "tem", 2.0, selector=ContentWordSelector()).save_pretrained("slots")
+    LowTransitionSelector.fit(
+        ["waab waac"] * 50, epsilon=None, alphabet=plain.space
+    ).save_pretrained("selector")
+    for name in ("plain", "slots", "selector"):
+        (folder / name / "README.md").write_text("stale")
+        assert main(["card", name, "--license", "mit"]) == 0
+        assert "license: mit\n" in (folder / name / "README.md").read_text()
 
 
 @pytest.mark.parametrize("folder_name", ["nowhere", "empty"])
