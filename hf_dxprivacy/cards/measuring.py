@@ -75,11 +75,7 @@ def _points(
 
 def _point(space: EmbeddingSpace, name: str, epsilon: float) -> Point | None:
     try:
-        if (
-            name == "calibrated"
-            and len(space) > CERTIFIED_HERE
-            and not is_certified(space, epsilon)
-        ):
+        if name == "calibrated" and not _starts_at_once(space, epsilon):
             return None
         mechanism = create_mechanism(name, space, epsilon)
     except InvalidValueError:

@@ -42,13 +42,11 @@ def test_every_page_is_looked_at() -> None:
     assert len(PYTHON) >= 2
 
 
-@pytest.mark.parametrize("code", PYTHON)
-def test_python_block_runs(code: str, tmp_path: Path, hub: HubServer) -> None:
-    script = tmp_path / "block.py"
-    script.write_text(code, "utf-8")
+def run(folder: Path, hub: HubServer, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run Python in a folder, with a token for the Hub, and require that it ends well."""
     done = subprocess.run(
-        [sys.executable, "-X", "utf8", script],
-        cwd=tmp_path,
+        [sys.executable, "-X", "utf8", *arguments],
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), "HF_TOKEN": hub.token},
         capture_output=True,
         encoding="utf-8",
@@ -56,7 +54,24 @@ def test_python_block_runs(code: str, tmp_path: Path, hub: HubServer) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "ε·d-private per word" in done.stdout
+    return done
+
+
+def commands() -> list[list[str]]:
+    """Return the arguments of the program in the README, with names of files."""
+    lines = "".join(blocks(ROOT / "README.md", "sh")).splitlines()
+    names = {"INPUT": "in.csv", "OUT": "out.csv"}
+    return [
+        [names.get(word, word) for word in line.split()[1:]]
+        for line in lines
+        if line.startswith("hf-dxprivacy ")
+    ]
+
+
+@pytest.mark.parametrize("code", PYTHON)
+def test_python_block_runs(code: str, tmp_path: Path, hub: HubServer) -> None:
+    (tmp_path / "block.py").write_text(code, "utf-8")
+    assert "ε·d-private per word" in run(tmp_path, hub, "block.py").stdout
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -79,21 +94,9 @@ def test_named_test_files_exist(name: str) -> None:
     assert not missing, f"{name} names tests that do not exist: {missing}"
 
 
-def test_command_line_of_the_readme_runs(tmp_path: Path) -> None:
-    lines = "".join(blocks(ROOT / "README.md", "sh")).splitlines()
-    command = next(line for line in lines if line.startswith("hf-dxprivacy "))
+def test_command_line_of_the_readme_runs(tmp_path: Path, hub: HubServer) -> None:
     (tmp_path / "in.csv").write_text("text\nThe soup was cold.\n", "utf-8")
-    words = [{"INPUT": "in.csv", "OUT": "out.csv"}.get(word, word) for word in command.split()]
-    done = subprocess.run(
-        [sys.executable, "-X", "utf8", "-m", "hf_dxprivacy", *words[1:]],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run(tmp_path, hub, "-m", "hf_dxprivacy", *commands()[0])
     assert "ε = 6 per unit" in done.stderr
     released = (tmp_path / "out.csv").read_text("utf-8").splitlines()
     assert released[0] == "text"
@@ -101,22 +104,11 @@ def test_command_line_of_the_readme_runs(tmp_path: Path) -> None:
 
 
 def test_command_line_of_the_hub_runs(tmp_path: Path, hub: HubServer) -> None:
-    lines = "".join(blocks(ROOT / "README.md", "sh")).splitlines()
-    convert, push, use = [line for line in lines if line.startswith("hf-dxprivacy ")][1:]
     (tmp_path / "in.csv").write_text("text\nThe soup was cold.\n", "utf-8")
     (tmp_path / "glove.6B.100d.txt").write_text("soup 1 0\ncold 0 1\nwarm 0.1 0.9\n", "utf-8")
-    for command in (convert, push, use):
-        words = [{"INPUT": "in.csv", "OUT": "out.csv"}.get(word, word) for word in command.split()]
-        done = subprocess.run(
-            [sys.executable, "-X", "utf8", "-m", "hf_dxprivacy", *words[1:]],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "HF_TOKEN": hub.token},
-            capture_output=True,
-            encoding="utf-8",
-            timeout=200,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+    convert, push, use = commands()[1:]
+    for arguments in (convert, push, use):
+        done = run(tmp_path, hub, "-m", "hf_dxprivacy", *arguments)
     assert f"at commit {hub.repo('me/glove-50k').find('main').oid}" in done.stderr
     assert (tmp_path / "out.csv").read_text("utf-8").startswith("text\n")
 
