@@ -1,0 +1,1 @@
+"""What an adversary gets, and whether a mechanism keeps what it promises."""

@@ -1,0 +1,188 @@
+"""Figures with their intervals: what an attack or a task found for a mechanism at an ε."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hf_dxprivacy import _validate
+from hf_dxprivacy._optional import require
+from hf_dxprivacy.errors import ArtifactError, InvalidValueError
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+# What stands in the place of a mechanism for texts that were not privatized.
+ORIGINAL = "none"
+# The extra that brings SciPy for intervals.
+EXTRA = "audit"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with a confidence interval.
+
+    Attributes:
+        value: The estimate.
+        low: Lower end.
+        high: Upper end.
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """One figure.
+
+    Attributes:
+        task: The attack, or the task that texts are used for.
+        dataset: What it was measured on.
+        mechanism: A mechanism's name, "none" for original texts, "random" for random words.
+        epsilon: ε as asked for; None where there is none.
+        metric: What the value is, such as "accuracy" or "AUC".
+        value: The figure, a mean where there are repeats.
+        low: Lower end of its confidence interval; equal to the value if none was worked out.
+        high: Upper end.
+        repeats: How many independent repeats, or trials for a share of successes, it rests on.
+    """
+
+    task: str
+    dataset: str
+    mechanism: str
+    epsilon: float | None
+    metric: str
+    value: float
+    low: float
+    high: float
+    repeats: int = 1
+
+
+class Results(Sequence[Result]):
+    """Figures in a row, as a table, a file or a data set.
+
+    Args:
+        results: The figures.
+    """
+
+    def __init__(self, results: Iterable[Result] = ()) -> None:
+        self._results = tuple(results)
+
+    @overload
+    def __getitem__(self, index: int) -> Result: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Results": ...
+    def __getitem__(self, index: int | slice) -> "Result | Results":
+        if isinstance(index, slice):
+            return Results(self._results[index])
+        return self._results[index]
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self._results)
+
+    def __add__(self, other: Iterable[Result]) -> "Results":
+        return Results((*self._results, *other))
+
+    def __repr__(self) -> str:
+        return f"Results({len(self)})\n{self.to_markdown()}"
+
+    def where(self, **values: Any) -> "Results":
+        """Return the figures whose fields have these values."""
+        return Results(
+            r for r in self if all(getattr(r, name) == value for name, value in values.items())
+        )
+
+    def to_markdown(self, digits: int = 3) -> str:
+        """Return a table with a row for each figure and its interval."""
+        lines = ["| task | dataset | mechanism | ε | metric | value | interval |"]
+        lines.append("|---|---|---|---:|---|---:|---:|")
+        for r in self:
+            epsilon = "" if r.epsilon is None else f"{r.epsilon:g}"
+            spread = "" if r.low == r.high else f"{r.low:.{digits}f} to {r.high:.{digits}f}"
+            lines.append(
+                f"| {r.task} | {r.dataset} | {r.mechanism} | {epsilon} | {r.metric} "
+                f"| {r.value:.{digits}f} | {spread} |"
+            )
+        return "\n".join(lines)
+
+    def to_dataset(self) -> "Dataset":
+        """Return a `datasets.Dataset` with a row for each figure and a column for each field."""
+        from datasets import Dataset
+
+        columns = {f.name: [getattr(r, f.name) for r in self] for f in fields(Result)}
+        return Dataset.from_dict(columns)
+
+    def save(self, path: str | Path) -> None:
+        """Write the figures as JSON lines."""
+        lines = [json.dumps(asdict(r), ensure_ascii=False) + "\n" for r in self]
+        Path(path).write_text("".join(lines), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Results":
+        """Read what `save` wrote.
+
+        Raises:
+            ArtifactError: If the file holds something else.
+        """
+        try:
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+            return cls(Result(**json.loads(line)) for line in lines)
+        except (TypeError, ValueError) as error:
+            raise ArtifactError(f"{path} does not hold results as JSON lines ({error})") from error
+
+
+def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
+    """Return the mean of independent repeats with its Student t interval.
+
+    Args:
+        values: (k,) repeats. The interval of a single one is the value itself.
+        confidence: In (0, 1).
+
+    Raises:
+        InvalidValueError: If there are no values, or the confidence is out of range.
+        MissingExtraError: If SciPy is not installed.
+    """
+    _validate.between(0.0, 1.0, confidence=confidence)
+    array = np.asarray(values, dtype=np.float64).ravel()
+    if array.size == 0:
+        raise InvalidValueError("expected at least one repeat, got none")
+    mean = float(array.mean())
+    if array.size == 1:
+        return Interval(mean, mean, mean)
+    stats = require("scipy.stats", EXTRA)
+    quantile = float(stats.t.ppf(0.5 + confidence / 2.0, array.size - 1))
+    half = quantile * float(array.std(ddof=1)) / math.sqrt(array.size)
+    return Interval(mean, mean - half, mean + half)
+
+
+def share_interval(successes: int, trials: int, confidence: float = 0.95) -> Interval:
+    """Return a share of independent trials with its Clopper–Pearson interval.
+
+    Args:
+        successes: How many succeeded.
+        trials: How many there were.
+        confidence: In (0, 1). The interval holds the true probability at least so often.
+
+    Raises:
+        InvalidValueError: If there are no trials or a number is out of range.
+        MissingExtraError: If SciPy is not installed.
+    """
+    _validate.between(0.0, 1.0, confidence=confidence)
+    _validate.at_least(1, trials=trials)
+    _validate.within(0, trials, successes=successes)
+    beta = require("scipy.stats", EXTRA).beta
+    tail = (1.0 - confidence) / 2.0
+    low = float(beta.ppf(tail, successes, trials - successes + 1)) if successes else 0.0
+    failures = trials - successes
+    high = float(beta.ppf(1.0 - tail, successes + 1, failures)) if failures else 1.0
+    return Interval(successes / trials, low, high)
