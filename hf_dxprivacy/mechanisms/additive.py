@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
@@ -19,8 +19,8 @@ from hf_dxprivacy.noise import (
     multivariate_laplace,
     riemannian_laplace_radius,
 )
-from hf_dxprivacy.randomness import RowStreams
-from hf_dxprivacy.search import nearest_euclidean, nearest_poincare
+from hf_dxprivacy.randomness import Law, RowStreams
+from hf_dxprivacy.search import nearest_euclidean, nearest_poincare, nearest_to_sums
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.mahalanobis import RegularizedMahalanobis, regularized_mahalanobis
 from hf_dxprivacy.spaces.poincare import boundary_gap, mobius_add
@@ -65,15 +65,28 @@ class MultivariateLaplace(Mechanism):
     def _search_vectors(self) -> NDArray[np.float32]:
         return np.ascontiguousarray(self.space.vectors, dtype=np.float32)
 
+    @property
+    def _law(self) -> Law:
+        return partial(multivariate_laplace, dim=self.space.dim, epsilon=self.epsilon)
+
     def _shape(self, noise: NDArray[np.floating]) -> NDArray[np.floating]:
         return noise
+
+    def sample_repeatedly(
+        self, ids: ArrayLike, runs: int, rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """Draw several outputs for each input word, all words under the same `runs` noises."""
+        if self.index != FLAT:
+            return super().sample_repeatedly(ids, runs, rng)
+        _validate.at_least(1, runs=runs)
+        noise = self._shape(self._law(rng, runs))
+        return nearest_to_sums(self.space.points(self._checked(ids)), noise, self._search_vectors)
 
     def _draw(
         self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        law = partial(multivariate_laplace, dim=self.space.dim, epsilon=self.epsilon)
         noisy = self.space.points(ids)
-        noisy += self._shape(streams.draw(law, positions))
+        noisy += self._shape(streams.draw(self._law, positions))
         if self.index != FLAT and self.space.index is not None:
             return self.space.index.search(noisy)
         return nearest_euclidean(noisy, self._search_vectors)

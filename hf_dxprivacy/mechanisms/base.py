@@ -103,6 +103,25 @@ class Mechanism(ABC):
             drawn[positions] = self._draw(checked[positions], streams, positions)
         return drawn
 
+    def sample_repeatedly(
+        self, ids: ArrayLike, runs: int, rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """Draw several outputs for each input word, for statistics of single words.
+
+        The draws of one word are independent. Those of different words need not be: some
+        mechanisms use the same noise for all words, at a fraction of the cost. Never release them.
+
+        Args:
+            ids: (m,) integers, as for `sample`.
+            runs: Draws for each word, at least 1.
+            rng: Source of randomness.
+
+        Returns:
+            (m, runs) int64, rows of the space's vocabulary.
+        """
+        _validate.at_least(1, runs=runs)
+        return self.sample(np.repeat(self._checked(ids), runs), rng).reshape(-1, runs)
+
     @abstractmethod
     def _draw(
         self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]

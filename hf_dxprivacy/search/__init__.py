@@ -4,6 +4,7 @@ from hf_dxprivacy.search.euclidean import nearest_euclidean
 from hf_dxprivacy.search.hyperbolic import nearest_poincare
 from hf_dxprivacy.search.index import VectorIndex, build_index
 from hf_dxprivacy.search.quality import compare_with_flat
+from hf_dxprivacy.search.sums import nearest_to_sums
 
 __all__ = [
     "VectorIndex",
@@ -11,4 +12,5 @@ __all__ = [
     "compare_with_flat",
     "nearest_euclidean",
     "nearest_poincare",
+    "nearest_to_sums",
 ]
