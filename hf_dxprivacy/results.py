@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hf_dxprivacy import _validate
 from hf_dxprivacy._optional import require
@@ -180,9 +180,29 @@ def share_interval(successes: int, trials: int, confidence: float = 0.95) -> Int
     _validate.between(0.0, 1.0, confidence=confidence)
     _validate.at_least(1, trials=trials)
     _validate.within(0, trials, successes=successes)
+    low, high = share_bounds([successes], trials, confidence)
+    return Interval(successes / trials, float(low[0]), float(high[0]))
+
+
+def share_bounds(
+    successes: ArrayLike, trials: int, confidence: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the ends of Clopper–Pearson intervals, each for a share of as many trials.
+
+    Args:
+        successes: (m,) how many succeeded, from 0 to `trials`.
+        trials: How many there were.
+        confidence: In (0, 1), of each interval by itself.
+
+    Returns:
+        (m,) lower and (m,) upper ends.
+
+    Raises:
+        MissingExtraError: If SciPy is not installed.
+    """
     beta = require("scipy.stats", EXTRA).beta
-    tail = (1.0 - confidence) / 2.0
-    low = float(beta.ppf(tail, successes, trials - successes + 1)) if successes else 0.0
-    failures = trials - successes
-    high = float(beta.ppf(1.0 - tail, successes + 1, failures)) if failures else 1.0
-    return Interval(successes / trials, low, high)
+    counts = np.asarray(successes, dtype=np.float64)
+    failures, tail = trials - counts, (1.0 - confidence) / 2.0
+    low = np.where(counts > 0, beta.ppf(tail, np.maximum(counts, 1), failures + 1), 0.0)
+    high = np.where(failures > 0, beta.isf(tail, counts + 1, np.maximum(failures, 1)), 1.0)
+    return low, high

@@ -2,29 +2,13 @@
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from opaque import Opaque
 
-from hf_dxprivacy import calibration
-from hf_dxprivacy.calibration import PrivacyStatistics, privacy_statistics
+from hf_dxprivacy.calibration import PrivacyStatistics, measuring, privacy_statistics
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.mechanisms import Mechanism, MultivariateLaplace, TruncatedExponential
-from hf_dxprivacy.randomness import RowStreams, keyed_generator
+from hf_dxprivacy.mechanisms import MultivariateLaplace, TruncatedExponential
+from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
-
-
-class Opaque(Mechanism):
-    """A mechanism that does not tell its law."""
-
-    name = "opaque"
-
-    def __init__(self, inner: Mechanism) -> None:
-        super().__init__(inner.space, inner.epsilon)
-        self.inner = inner
-
-    def _draw(
-        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        return self.inner._draw(ids, streams, positions)
 
 
 @pytest.fixture
@@ -89,7 +73,7 @@ def test_blocks_do_not_change_the_figures(
 ) -> None:
     mechanism = TruncatedExponential(euclidean_space, 3.0)
     whole = privacy_statistics(mechanism)
-    monkeypatch.setattr(calibration, "BLOCK_ENTRIES", 7 * len(euclidean_space))
+    monkeypatch.setattr(measuring, "BLOCK_ENTRIES", 7 * len(euclidean_space))
     parts = privacy_statistics(mechanism)
     assert (parts.words, parts.support.tolist()) == (whole.words, whole.support.tolist())
     np.testing.assert_allclose(parts.kept, whole.kept, rtol=1e-9)
