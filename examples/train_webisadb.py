@@ -20,7 +20,11 @@ from hf_dxprivacy.training.artifact import train_space, webisadb_origin
 def main() -> int:
     """Read, train, save and push."""
     arguments = parse_arguments()
-    filters = {"min_frequency": arguments.min_frequency, "min_links": arguments.min_links}
+    filters = {
+        "min_frequency": arguments.min_frequency,
+        "min_links": arguments.min_links,
+        "connected": True,
+    }
     vocabulary = EmbeddingSpace.from_pretrained(arguments.vocabulary).words
     relations = read_webisadb(
         arguments.dump, vocabulary=vocabulary, work=arguments.output / "parts", **filters

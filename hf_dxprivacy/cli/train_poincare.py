@@ -6,7 +6,8 @@ lines of a node, a tab and its class.
 
   hf-dxprivacy train-poincare wordnet --output nouns
   hf-dxprivacy train-poincare webisadb tuplesdb.*.tar.gz --vocabulary me/glove-50k --dim 100 \
-      --checkpoint webisadb.ckpt --work parts --output webisadb --push me/webisadb-poincare
+      --largest-component --checkpoint webisadb.ckpt --work parts --output webisadb \
+      --push me/webisadb-poincare
 
 The vocabulary of webisadb is that of a space, or a file with one word a line. Distances are scaled
 so that the median distance to the nearest neighbour is 1. Training can be interrupted: with
@@ -63,6 +64,11 @@ def _add_relation_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="english|none|FILE",
             help="webisadb: words to leave out (%(default)s)",
         )
+    add(
+        "--largest-component",
+        action="store_true",
+        help="leave out nodes that no chain of relations joins to most others",
+    )
     add("--work", metavar="FOLDER", help="webisadb: where reading goes on after an interruption")
 
 
@@ -135,23 +141,39 @@ def _recipe(args: argparse.Namespace) -> "PoincareRecipe":
 def _relations(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
     """Read the relations, and say where they come from."""
     from hf_dxprivacy import training
-    from hf_dxprivacy.training.artifact import webisadb_origin, wordnet_origin
+    from hf_dxprivacy.training.artifact import wordnet_origin
 
     if args.source == "webisadb":
-        filters = {"min_frequency": args.min_frequency, "min_links": args.min_links}
-        lists = {name: _listed(vars(args)[name]) for name in ("stopwords", "offensive")}
-        found = training.read_webisadb(
-            args.paths, vocabulary=_vocabulary(args.vocabulary), work=args.work, **filters, **lists
-        )
-        print(found.summary, file=sys.stderr)
-        shown = {name: Path(vars(args)[name]).name for name in lists}
-        return found, webisadb_origin(found, filters | shown)
+        return _webisadb(args)
     if args.source == "wordnet":
         path = args.paths[0] if args.paths else SYNSETS
         nodes = "words" if args.words else "synsets"
-        return training.read_wordnet(path, nodes=nodes), wordnet_origin(path) | {"nodes": nodes}
-    read = {"conceptnet": training.read_conceptnet, "pairs": training.read_pairs}[args.source]
-    return read(args.paths[0]), {"source": Path(args.paths[0]).name}
+        relations = training.read_wordnet(path, nodes=nodes)
+        origin = wordnet_origin(path) | {"nodes": nodes}
+    else:
+        read = {"conceptnet": training.read_conceptnet, "pairs": training.read_pairs}[args.source]
+        relations, origin = read(args.paths[0]), {"source": Path(args.paths[0]).name}
+    if args.largest_component:
+        return relations.largest_component(), origin | {"largest_component": True}
+    return relations, origin
+
+
+def _webisadb(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
+    from hf_dxprivacy.training import read_webisadb
+    from hf_dxprivacy.training.artifact import webisadb_origin
+
+    filters = {
+        "min_frequency": args.min_frequency,
+        "min_links": args.min_links,
+        "connected": args.largest_component,
+    }
+    lists = {name: _listed(vars(args)[name]) for name in ("stopwords", "offensive")}
+    found = read_webisadb(
+        args.paths, vocabulary=_vocabulary(args.vocabulary), work=args.work, **filters, **lists
+    )
+    print(found.summary, file=sys.stderr)
+    shown = {name: Path(vars(args)[name]).name for name in lists}
+    return found, webisadb_origin(found, filters | shown)
 
 
 def _listed(choice: str) -> Any:

@@ -1,7 +1,7 @@
 """A picture of a space of two dimensions: the Poincaré disk."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,15 +41,9 @@ def draw_disk(
             f"expected a Poincaré space of 2 dimensions, got {space.metric} of {space.dim}; "
             "train one with train_poincare(relations, dim=2)"
         )
-    require("matplotlib", "report")
+    figure, axes = empty_disk(size)
     from matplotlib.collections import LineCollection
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Circle
 
-    figure = Figure(figsize=(size, size), layout="tight")
-    axes = figure.add_subplot(aspect="equal", xlim=(-1.02, 1.02), ylim=(-1.02, 1.02))
-    axes.set_axis_off()
-    axes.add_patch(Circle((0.0, 0.0), 1.0, fill=False, linewidth=0.8))
     if relations is not None:
         rows = _rows(space, relations.nodes)
         lines = space.vectors[rows[relations.pairs]].astype(np.float64)
@@ -59,6 +53,29 @@ def draw_disk(
     for name, (x, y) in zip(names, space.vectors[_rows(space, names)], strict=True):
         axes.annotate(name, (x, y), textcoords="offset points", xytext=(3, 3), fontsize=8)
     return figure
+
+
+def empty_disk(size: float) -> "tuple[Figure, Any]":
+    """Return a figure with the rim of the unit disk, without touching the state of pyplot.
+
+    Args:
+        size: Width and height in inches.
+
+    Returns:
+        The figure and its axes.
+
+    Raises:
+        MissingExtraError: If matplotlib is not installed.
+    """
+    require("matplotlib", "report")
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Circle
+
+    figure = Figure(figsize=(size, size), layout="tight")
+    axes = figure.add_subplot(aspect="equal", xlim=(-1.02, 1.02), ylim=(-1.02, 1.02))
+    axes.set_axis_off()
+    axes.add_patch(Circle((0.0, 0.0), 1.0, fill=False, linewidth=0.8))
+    return figure, axes
 
 
 def _rows(space: EmbeddingSpace, names: Iterable[str]) -> NDArray[np.int64]:

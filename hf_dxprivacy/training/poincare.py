@@ -75,10 +75,10 @@ def train_poincare(
 
     Raises:
         InvalidValueError: If there is nothing to learn from: no relations, relations of nodes to
-            themselves, or nodes without any relation; or if the checkpoint belongs to another
-            training.
+            themselves, or nodes that no chain of relations joins; or if the checkpoint belongs to
+            another training.
         ArtifactError: If the checkpoint is damaged.
-        MissingExtraError: If numba is not installed.
+        MissingExtraError: If numba or SciPy is not installed.
     """
     recipe = recipe or PoincareRecipe()
     threads = threads if threads is not None else os.cpu_count() or 1
@@ -165,9 +165,11 @@ def _check(relations: Relations) -> None:
             f"{loops.size} of {len(relations)} relations pair a node with itself, which teaches "
             "nothing; remove them first"
         )
-    alone = np.flatnonzero(relations.degrees() == 0)
-    if alone.size:
+    sizes = np.bincount(relations.components())
+    if len(sizes) > 1:
         raise InvalidValueError(
-            f"{alone.size} of {len(relations.nodes)} nodes have no relation, so their place would "
-            "be random; remove them first, for example with relations.among(...)"
+            f"the nodes fall into {len(sizes)} parts that no relation joins, the largest of "
+            f"{sizes[0]} nodes and the others of {len(relations.nodes) - sizes[0]} together, so "
+            "distances between them would be arbitrary; train on relations.largest_component() "
+            "(command line: --largest-component)"
         )

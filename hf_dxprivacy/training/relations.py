@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy import _validate
+from hf_dxprivacy._optional import require
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 from hf_dxprivacy.training.wordnet import (
     DEFAULT_PATH,
@@ -76,6 +77,30 @@ class Relations:
         renumbered = np.full(len(self.nodes), -1)
         renumbered[used] = np.arange(len(used))
         return Relations(tuple(self.nodes[row] for row in used), renumbered[pairs])
+
+    def components(self) -> NDArray[np.int64]:
+        """Return which part each node belongs to, (N,); no relation leads from part to part.
+
+        Parts are numbered from 0 by their number of nodes, the largest first.
+
+        Raises:
+            MissingExtraError: If SciPy is not installed.
+        """
+        require("scipy", "train")
+        from scipy import sparse
+
+        ends = (self.pairs[:, 0], self.pairs[:, 1])
+        size = (len(self.nodes), len(self.nodes))
+        links = sparse.coo_array((np.ones(len(self)), ends), shape=size)
+        _, parts = sparse.csgraph.connected_components(links, directed=False)
+        by_size = np.argsort(-np.bincount(parts), kind="stable")
+        numbers: NDArray[np.int64] = np.argsort(by_size)[parts]
+        return numbers
+
+    def largest_component(self) -> "Relations":
+        """Return the relations of the part with the most nodes; see `components`."""
+        kept = self.components() == 0
+        return self.among(name for name, is_kept in zip(self.nodes, kept, strict=True) if is_kept)
 
     def reversed(self) -> "Relations":
         """Return each pair the other way round."""

@@ -45,6 +45,7 @@ def read_webisadb(
     min_links: int = 3,
     stopwords: str | Set[str] | None = "english",
     offensive: str | Path | Iterable[str] | None = "english",
+    connected: bool = False,
     work: str | Path | None = None,
     progress: bool = True,
 ) -> WebIsADB:
@@ -67,6 +68,8 @@ def read_webisadb(
         stopwords: None, "english" for the list of `hf_dxprivacy.text`, or a set of words.
         offensive: None, "english" for the list of the package better-profanity, a file with one
             word a line, or the words.
+        connected: Whether to keep only the largest part that chains of relations join, which is
+            what `train_poincare` asks for. The few words outside it come in small groups.
         work: A folder for what was read so far, about a hundredth of the files unpacked. A second
             call for the same files and vocabulary goes on from there, also if the first one was
             killed or had other filters. By default a temporary one.
@@ -80,7 +83,7 @@ def read_webisadb(
             no row at all. Damaged rows are counted and never an error.
         InvalidValueError: If the vocabulary is empty or an option out of its bounds.
         InvalidTypeError: If an option is of another type.
-        MissingExtraError: If Polars, or better-profanity where it is asked for, is not installed.
+        MissingExtraError: If a package of the extra is not installed.
     """
     # Imported here because it needs the extra.
     from hf_dxprivacy.training.webisadb_segments import Segments, threads
@@ -102,7 +105,7 @@ def read_webisadb(
         if not segments.tally.rows:
             raise ArtifactError(f"{files[0]}: expected rows of WebIsADB, found none")
         frequent, pairs = segments.totals(min_frequency)
-    return _select(frequent, pairs, words, segments.tally, unwanted, min_links)
+    return _select(frequent, pairs, words, segments.tally, unwanted, min_links, connected)
 
 
 def _lower_case(vocabulary: Iterable[str]) -> list[str]:
@@ -130,6 +133,7 @@ def _select(
     tally: Tally,
     unwanted: tuple[Set[str], Set[str]],
     min_links: int,
+    connected: bool,
 ) -> WebIsADB:
     """Apply the filters after the one for frequency, and number the words that are left."""
     sizes = [distinct, len(pairs)]
@@ -141,7 +145,11 @@ def _select(
         sizes.append(len(pairs))
     pairs = _linked(pairs, min_links)
     sizes.append(len(pairs))
-    infrequent, reflexive, stop, offensive, few_links = (-np.diff(sizes)).tolist()
+    relations = _named(pairs, words)
+    if connected:
+        relations = relations.largest_component()
+    sizes.append(len(relations))
+    infrequent, reflexive, stop, offensive, few_links, disconnected = (-np.diff(sizes)).tolist()
     summary = WebIsADBSummary(
         **asdict(tally),
         pairs=distinct,
@@ -150,11 +158,16 @@ def _select(
         stop_words=stop,
         offensive=offensive,
         few_links=few_links,
-        relations=len(pairs),
+        disconnected=disconnected,
+        relations=len(relations),
     )
+    return WebIsADB(relations.nodes, relations.pairs, summary)
+
+
+def _named(pairs: NDArray[np.int64], words: list[str]) -> Relations:
     used, numbers = np.unique(pairs, return_inverse=True)
     ordered = np.unique(numbers.reshape(-1, 2), axis=0).astype(np.int64)
-    return WebIsADB(tuple(words[row] for row in used), ordered, summary)
+    return Relations(tuple(words[row] for row in used), ordered)
 
 
 def _linked(pairs: NDArray[np.int64], min_links: int) -> NDArray[np.int64]:

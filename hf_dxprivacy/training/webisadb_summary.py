@@ -45,6 +45,7 @@ class WebIsADBSummary(Tally):
         stop_words: Pairs removed since one of the words is a stop word.
         offensive: Pairs removed since one of the words is offensive.
         few_links: Pairs removed since one of the words has less than `min_links` of them.
+        disconnected: Pairs removed since no chain of pairs joins them to the largest part.
         relations: Pairs that are left.
     """
 
@@ -54,6 +55,7 @@ class WebIsADBSummary(Tally):
     stop_words: int = 0
     offensive: int = 0
     few_links: int = 0
+    disconnected: int = 0
     relations: int = 0
 
     def __str__(self) -> str:

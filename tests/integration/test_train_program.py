@@ -41,6 +41,15 @@ def test_pairs_become_a_space_that_is_the_same_again(folder: Path) -> None:
     assert EmbeddingSpace.from_pretrained("./space").digest == space.digest
 
 
+def test_the_largest_part_can_be_chosen(folder: Path) -> None:
+    with (folder / "pairs.tsv").open("a") as file:
+        file.write("oak\ttree\n")
+    assert main(["train-poincare", "pairs", "pairs.tsv", "--largest-component", *QUICK]) == 0
+    space = EmbeddingSpace.from_pretrained("./space")
+    assert set(space.words) == {*ANIMALS, "animal", "thing", "tool"}
+    assert space.provenance["largest_component"] is True
+
+
 def test_webisadb_goes_from_the_dump_to_the_hub(
     folder: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -86,6 +95,7 @@ def test_wrong_usage(
         ("a\n", "line 1: expected a node, a tab and its class"),
         ("", "relation"),
         ("a\ta\n", "itself"),
+        ("a\tb\nc\td\n", "2 parts that no relation joins"),
     ],
 )
 def test_sources_that_do_not_make_a_space(

@@ -138,8 +138,19 @@ def test_nothing_to_learn_from_is_refused() -> None:
         train_poincare(Relations.from_names([], nodes=["a", "b"]), progress=False)
     with pytest.raises(InvalidValueError, match="2 of 2 relations pair a node with itself"):
         train_poincare(Relations.from_names([("a", "a"), ("b", "b")]), progress=False)
-    with pytest.raises(InvalidValueError, match=r"1 of 3 nodes have no relation.*among"):
-        train_poincare(Relations.from_names([("a", "b")], nodes=["c"]), progress=False)
+
+
+@pytest.mark.parametrize("others", [[], [("c", "d")]])
+def test_parts_that_nothing_joins_are_refused(others: list[tuple[str, str]]) -> None:
+    relations = Relations.from_names([("a", "top"), ("b", "top"), *others], nodes=["c", "d"])
+    message = rf"{2 if others else 3} parts .* largest of 3 nodes and the others of 2 together"
+    with pytest.raises(InvalidValueError, match=message):
+        train_poincare(relations, progress=False)
+    with pytest.raises(InvalidValueError, match=r"largest_component\(\).*--largest-component"):
+        train_poincare(relations, progress=False)
+    recipe = replace(RECIPE, epochs=1)
+    space = train_poincare(relations.largest_component(), 2, recipe, progress=False)
+    assert space.words == ("a", "b", "top")
 
 
 @pytest.mark.parametrize(

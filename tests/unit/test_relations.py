@@ -197,3 +197,22 @@ def test_tag_counts_add_up_senses_of_single_words(tmp_path: Path) -> None:
     (folder / "cntlist.rev").write_text("dog%1:03:00:: 1\n")
     with pytest.raises(ArtifactError, match=r"cntlist\.rev, line 1: not in the WordNet"):
         read_tag_counts(folder)
+
+
+def test_parts_are_numbered_by_their_size() -> None:
+    pairs = [("a", "b"), ("c", "d"), ("e", "d"), ("d", "f")]
+    relations = Relations.from_names(pairs, nodes=["alone", *"abcdef"])
+    assert relations.components().tolist() == [2, 1, 1, 0, 0, 0, 0]
+    largest = relations.largest_component()
+    assert largest.nodes == ("c", "d", "e", "f")
+    assert _by_name(largest) == {("c", "d"), ("e", "d"), ("d", "f")}
+    assert largest.components().max() == 0
+
+
+def test_of_parts_of_equal_size_the_first_is_the_largest() -> None:
+    relations = Relations.from_names([("c", "d"), ("b", "a")])
+    assert relations.largest_component().nodes == ("a", "b")
+
+
+def test_nothing_has_no_parts() -> None:
+    assert len(Relations.from_names([]).largest_component()) == 0

@@ -215,6 +215,15 @@ def test_frequency_is_that_of_a_pair(tmp_path: Path) -> None:
     assert len(_read(tmp_path / "d.csv", content, min_frequency=0)) == 2
 
 
+def test_parts_that_nothing_joins_go_if_asked(tmp_path: Path) -> None:
+    content = _published([*TUPLES, ("oak", "tree", 10)])
+    assert _named(_read(tmp_path / "dump.csv", content)) == EXPECTED | {("oak", "tree")}
+    relations = _read(tmp_path / "dump.csv", connected=True)
+    assert _named(relations) == EXPECTED
+    assert relations.nodes == ("animal", "cat", "dog", "pet")
+    assert (relations.summary.disconnected, relations.summary.relations) == (1, 5)
+
+
 def test_words_with_few_links_go_until_all_have_enough(tmp_path: Path) -> None:
     square = [("w1", "w2"), ("w2", "w3"), ("w3", "w4"), ("w4", "w1")]
     tail = [("w4", "w5"), ("w5", "w6"), ("w6", "w7")]
