@@ -136,6 +136,11 @@ class Mahalanobis(MultivariateLaplace):
         return f"regularized Mahalanobis distance (λ = {self.lam:g})"
 
     @property
+    def space_epsilon(self) -> float:
+        """ε/√(λξ+1−λ), which is proven for the Euclidean distance."""
+        return self.certified_epsilon * self._norm.euclidean_factor
+
+    @property
     def diameter(self) -> float:
         """The Euclidean bound of the diameter times the largest stretch of the norm."""
         return super().diameter * self._norm.euclidean_factor
@@ -161,9 +166,9 @@ class Mahalanobis(MultivariateLaplace):
         return noise if self.lam == 0.0 else noise @ self._norm.root
 
     def _assumptions(self) -> tuple[str, ...]:
-        euclidean = self.epsilon * self._norm.euclidean_factor
+        euclidean = upward(self.space_epsilon)
         return (
-            f"For the Euclidean distance the same release is {upward(euclidean)}·d-private.",
+            f"For the Euclidean distance the same release is {euclidean}·d-private.",
             *super()._assumptions(),
         )
 

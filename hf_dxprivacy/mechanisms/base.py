@@ -139,6 +139,11 @@ class Mechanism(ABC):
         return self.epsilon
 
     @property
+    def space_epsilon(self) -> float:
+        """The ε that is proven per unit of the space's own distance, to compare mechanisms by."""
+        return self.certified_epsilon
+
+    @property
     def diameter(self) -> float:
         """An upper bound of the metric of the guarantee over all pairs of inputs."""
         return 2.0 * self.space.radius
