@@ -1,0 +1,192 @@
+"""The largest ε at which even the worst word meets a target.
+
+A grid of ε is gone through from the top, and the first one at which all words meet the target is
+the answer: nothing is assumed about how the statistics depend on ε. Where they come from draws, a
+word passes if a bound meets the target that holds, for this word at this ε, with the probability
+1 − (1−c)/g; c is the confidence and g the number of ε. For a wrong answer a word that misses the
+target has to pass at one of the g. That all words pass at once needs no correction: each has to.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+from tqdm import tqdm
+
+from hf_dxprivacy import _validate
+from hf_dxprivacy.calibration.measuring import PATIENCE, known_ids
+from hf_dxprivacy.calibration.targets import Search, Targets, Worst
+from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.mechanisms import CalibratedExponential, Mechanism, create_mechanism
+from hf_dxprivacy.mechanisms.certificate import certify
+from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+# ε·d at the median distance to the nearest neighbour: from where to where if no ε are given.
+# Outside its range "calibrated" would take long for most spaces.
+WIDE, CERTIFIED = (0.25, 512.0), (1.0, 16.0)
+STEPS_PER_OCTAVE = 8
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """The largest ε of a grid at which all words looked at meet the targets.
+
+    Attributes:
+        epsilon: ε to ask for.
+        mechanism: Name of the mechanism.
+        targets: What the words meet.
+        worst: The largest N_w and the least S_w of the words looked at, with their bounds.
+        words: How many distinct words were looked at.
+        exact: Whether their figures are exact; otherwise they meet the targets with `confidence`.
+        confidence: c.
+        unseen: If the words were drawn uniformly at random: the share of the words of the space
+            that may miss a target, with `confidence`. 0 if all words were looked at.
+        next_epsilon: The ε above on the grid, at which a word missed a target or could not be told
+            from one that does. None if `epsilon` is the largest of the grid.
+    """
+
+    epsilon: float
+    mechanism: str
+    targets: Targets
+    worst: Worst
+    words: int
+    exact: bool
+    confidence: float
+    unseen: float
+    next_epsilon: float | None
+
+    def __str__(self) -> str:
+        sure = "exactly" if self.exact else f"with confidence {self.confidence:g}"
+        lines = [
+            f"ε = {self.epsilon:.6g} for {self.mechanism!r}: {self.targets} for all of "
+            f"{self.words:,} words, {sure}",
+            f"  the worst of them: N_w = {self.worst.kept:.3g}, S_w = {self.worst.support}",
+        ]
+        if self.unseen:
+            lines.append(
+                f"  of the words not looked at, at most {self.unseen:.2%} miss it "
+                f"(confidence {self.confidence:g}, for a uniform sample)"
+            )
+        lines.append(
+            "  the largest ε that was tried"
+            if self.next_epsilon is None
+            else f"  not met, or not surely, at the next ε tried, {self.next_epsilon:.6g}"
+        )
+        return "\n".join(lines)
+
+
+def suggest_epsilon(
+    space: EmbeddingSpace,
+    mechanism: str,
+    *,
+    max_nw: float | None = None,
+    min_sw: int | None = None,
+    words: Sequence[str] | None = None,
+    epsilons: ArrayLike | None = None,
+    confidence: float = 0.95,
+    runs: int = 1000,
+    eta: float = 0.05,
+    rng: np.random.Generator | None = None,
+    progress: bool = True,
+    **options: Any,
+) -> Suggestion:
+    """Find the largest ε of a grid at which even the worst word meets a target.
+
+    Exact for the exponential mechanisms; from draws, with the stated confidence, for the others.
+
+    Args:
+        space: Where the words lie.
+        mechanism: A key of `hf_dxprivacy.mechanisms.MECHANISMS`.
+        max_nw: Largest N_w that is allowed, in (0, 1).
+        min_sw: Least S_w that is allowed.
+        words: Words of the space that have to meet it. By default all of them, which takes long
+            for large spaces; `sample_words` draws some.
+        epsilons: ε to try, in any order. By default steps of 9 %, from 0.25 to 512 divided by the
+            median distance to the nearest neighbour; for "calibrated" from 1 to 16, and those
+            that the space does not know yet are certified first.
+        confidence: c in (0, 1).
+        runs: Draws for each word and ε; at most about (1−η)·runs can be shown for S_w.
+        eta: η in (0, 1), the probability that S_w may leave out.
+        rng: Source of the draws; this process's own by default.
+        progress: Show a bar on the standard error stream if that is a terminal.
+        **options: Of the mechanism, such as ``lam`` for "mahalanobis".
+
+    Raises:
+        InvalidValueError: If no ε of the grid meets the target, a word is not in the space, there
+            are none, or a number is out of range.
+        InvalidTypeError: If the words are a single string, or the mechanism has no such option.
+        MissingExtraError: If draws are needed and SciPy is not installed.
+    """
+    _validate.between(0.0, 1.0, confidence=confidence)
+    targets, grid = Targets(max_nw, min_sw), _grid(space, mechanism, epsilons)
+    ids = np.unique(known_ids(space, space.words if words is None else words))
+    if len(ids) == 0:
+        raise InvalidValueError("expected words that have to meet the target, got none")
+    level = (1.0 - confidence) / len(grid)
+    chosen = tuple(space.words[row] for row in ids)
+    search = Search(chosen, targets, runs, eta, level, rng)
+    if mechanism == CalibratedExponential.name:
+        certify(space, grid[-1], grid[0], options.get("beta", 0.001), progress)
+    with tqdm(total=len(ids), delay=PATIENCE, disable=not progress or None) as bar:
+        found, worst, above = _descend(search, space, mechanism, grid, options, bar)
+    exact = isinstance(found, ExponentialMechanism)
+    unseen = _unseen(len(ids), level, 0.0 if exact else level) if len(ids) < len(space) else 0.0
+    return Suggestion(
+        found.epsilon, mechanism, targets, worst, len(ids), exact, confidence, unseen, above
+    )
+
+
+def _grid(space: EmbeddingSpace, mechanism: str, epsilons: ArrayLike | None) -> list[float]:
+    """Return the ε to try, the largest first."""
+    if epsilons is None:
+        low, high = CERTIFIED if mechanism == CalibratedExponential.name else WIDE
+        unit = next((d for d in space.neighbour_distances().values() if d > 0), 1.0)
+        steps = round(STEPS_PER_OCTAVE * np.log2(high / low)) + 1
+        epsilons = np.geomspace(low, high, steps) / unit
+    grid: list[float] = np.unique(np.asarray(epsilons, dtype=np.float64))[::-1].tolist()
+    if not grid:
+        raise InvalidValueError("expected epsilons to try, got none")
+    return grid
+
+
+def _descend(
+    search: Search,
+    space: EmbeddingSpace,
+    name: str,
+    grid: Sequence[float],
+    options: dict[str, Any],
+    bar: "tqdm[NoReturn]",
+) -> tuple[Mechanism, Worst, float | None]:
+    """Return the first mechanism that meets the targets, its worst figures and the ε before."""
+    above = None
+    for epsilon in grid:
+        try:
+            candidate = create_mechanism(name, space, epsilon, **options)
+        except InvalidValueError as error:
+            if above is None:
+                raise
+            raise InvalidValueError(f"{_unmet(search, above, grid[0])}; below, {error}") from error
+        if worst := search.worst(candidate, bar):
+            return candidate, worst, above
+        above = epsilon
+    raise InvalidValueError(
+        f"{_unmet(search, grid[-1], grid[0])}; try a smaller ε, a weaker target or, for a "
+        "mechanism that is drawn from, more runs"
+    )
+
+
+def _unmet(search: Search, lowest: float, highest: float) -> str:
+    tried = f"no ε that was tried from {lowest:.6g} to {highest:.6g}"
+    return f"{tried} meets {search.targets} for all words"
+
+
+def _unseen(drawn: int, level: float, passing: float) -> float:
+    """Return the largest share of bad words that a sample without any failure can not rule out.
+
+    A word drawn uniformly is bad and fails with probability share·(1−passing); that none of them
+    fails has at least the probability `level` for shares up to this one.
+    """
+    return float(min(1.0, (1.0 - level ** (1.0 / drawn)) / (1.0 - passing)))
