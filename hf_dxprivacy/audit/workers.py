@@ -1,0 +1,145 @@
+"""Do rows, batches and worker processes draw noise of their own?
+
+``Dataset.map(num_proc=…)`` copies the function it maps into every worker. One that holds a
+generator then draws the same noise in all of them, and who sees two rows with one noise can cancel
+it out. No log-ratio of single words shows that.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy import _validate
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.randomness import process_generator
+
+
+@dataclass(frozen=True)
+class WorkersCheck:
+    """Whether releases of one text by several processes look independent.
+
+    Attributes:
+        passed: Whether no two releases agree more than independent ones do.
+        shared: The largest share of words that two releases have in common, place by place.
+        expected: The same, of releases whose words were dealt out anew, on average.
+        p_value: How often the latter was as large as the former, at most.
+        false_alarm_rate: With which probability, at most, independent releases do not pass.
+        releases: How many there were.
+        workers: How many processes made them, beside the one that asked.
+    """
+
+    passed: bool
+    shared: float
+    expected: float
+    p_value: float
+    false_alarm_rate: float
+    releases: int
+    workers: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON-ready values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        verdict = "no shared noise found" if self.passed else "BROKEN: releases share their noise"
+        return (
+            f"{verdict} (num_proc={self.workers}, {self.releases} releases of one text)\n"
+            f"  two of them agree in {self.shared:.1%} of their words; independent ones would in "
+            f"about {self.expected:.1%}, p = {self.p_value:.2g}\n"
+            f"  independent releases fail with probability {self.false_alarm_rate:g} at most"
+        )
+
+
+def verify_workers(
+    privatizer: Callable[..., Any],
+    text: str,
+    *,
+    num_proc: int = 2,
+    rows: int = 4,
+    column: str = "text",
+    alpha: float = 1e-3,
+    rng: np.random.Generator | None = None,
+) -> WorkersCheck:
+    """Release one text many times under `Dataset.map` and in this process, and compare.
+
+    Rows go through the privatizer before the workers start, in batches of two in each worker, and
+    afterwards. If all are independent, then at each place of the text the words of the releases
+    are drawn from one law, and dealing them out anew among the releases changes nothing. The test
+    deals them out often, and compares how far the two releases that are most alike agree: a
+    permutation test, which is exact for any mechanism and text.
+
+    >>> verify_workers(DxPrivatizer("wordnet-gloss", epsilon=6.0), " ".join(space.words[:200]))
+
+    Args:
+        privatizer: A function of a batch for `Dataset.map` with ``batched=True``; unseeded.
+        text: Words with spaces between; a hundred or more, which seldom come out unchanged.
+        num_proc: How many worker processes.
+        rows: How many rows for each of them, and for this process.
+        column: The column that the privatizer reads and writes.
+        alpha: False-alarm rate in (0, 1).
+        rng: What deals out the words; this process's own by default.
+
+    Raises:
+        InvalidValueError: If a number is out of range, two releases have not as many words, or all
+            are the same, so that nothing can be told from them.
+        InvalidTypeError: If what comes back is no text.
+    """
+    from datasets import Dataset
+
+    _validate.between(0.0, 1.0, alpha=alpha)
+    _validate.at_least(2, "one worker shares with nobody", num_proc=num_proc)
+    _validate.at_least(1, rows=rows)
+    batch = {column: [text] * rows}
+    texts = list(privatizer(batch)[column])
+    mapped = Dataset.from_dict({column: [text] * (rows * num_proc)}).map(
+        privatizer, batched=True, batch_size=2, num_proc=num_proc, load_from_cache_file=False
+    )
+    texts += [*mapped[column], *privatizer(batch)[column]]
+    codes = _codes(texts)
+    if (codes == codes[0]).all():
+        raise InvalidValueError(
+            f"all {len(codes)} releases are the same: either all rows get the same noise, as with "
+            "a seed and no row numbers, or ε is so large that nothing changes; take a smaller one"
+        )
+    return _compare(codes, num_proc, alpha, rng or process_generator())
+
+
+def _codes(texts: list[Any]) -> NDArray[np.int64]:
+    """Return the words of releases as numbers, (releases, words)."""
+    if not all(isinstance(text, str) for text in texts):
+        raise InvalidTypeError("expected the privatizer to return a text for each row")
+    words = [text.split() for text in texts]
+    if len(sizes := {len(row) for row in words}) != 1:
+        raise InvalidValueError(
+            f"expected releases with as many words each, got {min(sizes)} to {max(sizes)}; take "
+            "words that are not split or dropped"
+        )
+    return np.unique(words, return_inverse=True)[1].reshape(len(words), -1)
+
+
+def _compare(
+    codes: NDArray[np.int64], workers: int, alpha: float, rng: np.random.Generator
+) -> WorkersCheck:
+    shared = _most_alike(codes)
+    # So many that the least possible p-value, 1/(dealt + 1), is well below alpha.
+    dealt = [_most_alike(rng.permuted(codes, axis=0)) for _ in range(int(np.ceil(3 / alpha)))]
+    p_value = (1 + sum(other >= shared for other in dealt)) / (1 + len(dealt))
+    return WorkersCheck(
+        passed=p_value > alpha,
+        shared=shared,
+        expected=float(np.mean(dealt)),
+        p_value=p_value,
+        false_alarm_rate=alpha,
+        releases=len(codes),
+        workers=workers,
+    )
+
+
+def _most_alike(codes: NDArray[np.int64]) -> float:
+    """Return the largest share of places at which two different rows agree."""
+    return max(
+        float((codes[row] == codes[row + 1 :]).mean(axis=1).max()) for row in range(len(codes) - 1)
+    )
