@@ -1,0 +1,331 @@
+"""Mechanisms with known faults, which an audit has to catch, each beside the honest one.
+
+Written from descriptions of what is found in the field, or of what is easily got wrong; nothing is
+copied. Each states the ε·d that its authors believe in. They are for audits of audits alone.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy.mechanisms import (
+    HyperbolicLaplace,
+    Mahalanobis,
+    Mechanism,
+    MultivariateLaplace,
+    TruncatedExponential,
+)
+from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
+from hf_dxprivacy.noise.sphere import in_uniform_directions, uniform_directions
+from hf_dxprivacy.randomness import RowStreams, process_generator
+from hf_dxprivacy.search import nearest_euclidean, nearest_poincare
+from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.spaces.poincare import boundary_gap
+
+Array = NDArray[np.floating[Any]]
+Ids = NDArray[np.int64]
+
+
+# Spaces in which faults show: words so near each other that ε·d is small, and uneven density.
+
+
+def _space(vectors: Array, metric: str = "euclidean") -> EmbeddingSpace:
+    return EmbeddingSpace.from_vectors([f"w{k}" for k in range(len(vectors))], vectors, metric)
+
+
+@cache
+def clusters() -> EmbeddingSpace:
+    """300 words in eight dimensions, in clusters of uneven density."""
+    rng = np.random.default_rng(5)
+    centers = 2.0 * rng.normal(size=(15, 8))
+    spread = rng.uniform(0.1, 1.2, size=15)
+    of = rng.integers(15, size=300)
+    return _space(centers[of] + spread[of, None] * rng.normal(size=(300, 8)))
+
+
+@cache
+def cloud() -> EmbeddingSpace:
+    """300 words in the plane, four times as long as wide."""
+    return _space(np.random.default_rng(6).normal(size=(300, 2)) * (4.0, 1.0))
+
+
+@cache
+def line() -> EmbeddingSpace:
+    """Forty words on a line, at even distances of 0.1."""
+    return _space(0.1 * np.arange(40.0)[:, None])
+
+
+@cache
+def disk() -> EmbeddingSpace:
+    """200 words spread over a hyperbolic disk of radius 2.5."""
+    rng = np.random.default_rng(7)
+    radii = np.tanh(2.5 * np.sqrt(rng.random(200)) / 2.0)
+    return _space(radii[:, None] * uniform_directions(rng, 200, 2), "poincare")
+
+
+# Exponential laws
+
+
+class _Law(TruncatedExponential):
+    """TEM with other weights, drawn by their cumulative sums."""
+
+    def probabilities(self, ids: Any) -> NDArray[np.float64]:
+        """Return the law of the output for each input."""
+        weights = self._mass(self.space.distances(np.asarray(ids)))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    def _mass(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+    def _draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
+        uniform = streams.draw(lambda rng, size: rng.random(size), positions)
+        drawn = np.empty(len(ids), dtype=np.int64)
+        for word in np.unique(ids):
+            cumulative = np.cumsum(self.probabilities([word])[0])
+            where = ids == word
+            drawn[where] = np.searchsorted(cumulative, uniform[where] * cumulative[-1], "right")
+        return drawn
+
+
+class DoubledTem(TruncatedExponential):
+    """exp(−ε·d) in place of exp(−ε·d/2): the half that pays for the normaliser is forgotten."""
+
+    @property
+    def rate(self) -> float:
+        """ε."""
+        return self.epsilon
+
+
+class CandidatesOnly(_Law):
+    """Only the forty nearest words can come out, and nothing stands for the others."""
+
+    def _mass(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+        farthest = np.sort(distances, axis=1)[:, 39:40]
+        return np.where(distances <= farthest, np.exp(-self.rate * distances), 0.0)
+
+
+class WrongBottom(_Law):
+    """D1: TEM whose ⊥ has the score −γ + 2·ln(|W|/|L|)/ε; its proof needs ln|W∖L|."""
+
+    def _mass(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+        near = distances < self.radius
+        inside = near.sum(axis=1, keepdims=True)
+        outside = np.maximum(near.shape[1] - inside, 1)
+        bottom = np.exp(-self.rate * self.radius) * near.shape[1] / np.maximum(inside, 1)
+        return np.where(near, np.exp(-self.rate * distances), bottom / outside)
+
+
+class SquaredDistance(_Law):
+    """D3: what a search index returns, a squared distance, is used as the distance."""
+
+    def _mass(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.exp(-self.rate * np.minimum(distances**2, self.radius**2))
+
+
+# Noise
+
+
+class DoubledLaplace(MultivariateLaplace):
+    """Noise for twice the ε that is stated."""
+
+    @property
+    def certified_epsilon(self) -> float:
+        """Half of the true one."""
+        return self.epsilon / 2.0
+
+
+class RadiusWithoutDimension(MultivariateLaplace):
+    """The length of the noise is Gamma(1, 1/ε) in place of Gamma(n, 1/ε)."""
+
+    def _draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
+        def law(rng: np.random.Generator, size: int) -> Array:
+            return in_uniform_directions(
+                rng, rng.standard_exponential(size) / self.epsilon, self.space.dim
+            )
+
+        noisy = self.space.points(ids) + streams.draw(law, positions)
+        return nearest_euclidean(noisy, self._search_vectors)
+
+
+class Renormalised(Mahalanobis):
+    """D11: the direction A^½·v is made a unit vector again before it is multiplied by the length.
+
+    The bound is that of the norm or of the Euclidean distance, whichever allows more.
+    """
+
+    def pair_distances(self, ids_a: Ids, ids_b: Ids) -> NDArray[np.float64]:
+        """Return the larger one of both distances."""
+        euclidean = self.space.pair_distances(ids_a, ids_b)
+        return np.maximum(super().pair_distances(ids_a, ids_b), euclidean)
+
+    def _shape(self, noise: Array) -> Array:
+        stretched = super()._shape(noise)
+        lengths = np.linalg.norm(noise, axis=1) / np.linalg.norm(stretched, axis=1)
+        return stretched * lengths[:, None]
+
+
+class VickreyWithoutInput(MultivariateLaplace):
+    """D2: of the nearest words to the noisy vector the input itself is struck out.
+
+    Then one of the two nearest is taken, the second with a probability that depends on their
+    distances. Striking out reads the input, so this is not post-processing of the noisy vector.
+    """
+
+    def _draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
+        def law(rng: np.random.Generator, size: int) -> Array:
+            radii = rng.standard_gamma(self.space.dim, size) / self.epsilon
+            noise = in_uniform_directions(rng, radii, self.space.dim, np.float64)
+            return np.column_stack([noise, rng.random(size)])
+
+        drawn = streams.draw(law, positions)
+        noisy = self.space.points(ids) + drawn[:, :-1]
+        distances = np.linalg.norm(noisy[:, None] - self.space.vectors, axis=2)
+        self._strike(distances, ids)
+        order = np.argsort(distances, axis=1)[:, :2]
+        first, second = np.take_along_axis(distances, order, axis=1).T
+        takes_second = drawn[:, -1] < 1.0 / (1.0 + np.exp(first - second))
+        return order[np.arange(len(ids)), takes_second.astype(np.int64)]
+
+    def _strike(self, distances: NDArray[np.float64], ids: Ids) -> None:
+        known = np.flatnonzero(ids >= 0)
+        nearest = distances[known].argmin(axis=1) == ids[known]
+        distances[known[nearest], ids[known[nearest]]] = np.inf
+
+
+class Vickrey(VickreyWithoutInput):
+    """The same without a look at the input: post-processing of the noisy vector, and honest."""
+
+    def _strike(self, distances: NDArray[np.float64], ids: Ids) -> None:
+        del distances, ids
+
+
+class EuclideanAddition(HyperbolicLaplace):
+    """Noise is added as if the ball were flat; what leaves the ball is put back into it."""
+
+    def _draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
+        noisy = self.space.points(ids) + streams.draw(self._law, positions)
+        lengths = np.linalg.norm(noisy, axis=1, keepdims=True)
+        noisy /= np.maximum(1.0, lengths / (1.0 - 1e-5))
+        return nearest_poincare(noisy, self.space.vectors, boundary_gap(self.space.vectors))
+
+
+class EquationSevenAtEpsilon(HyperbolicLaplace):
+    """The density of Eq. 7 by Lebesgue measure, moved by Möbius addition, stated at ε."""
+
+    @property
+    def certified_epsilon(self) -> float:
+        """ε, where ε + n is true."""
+        return self.epsilon
+
+
+# Whole releases
+
+
+@dataclass(frozen=True)
+class ReleasesUnknown:
+    """Words that the space lacks are released as they are, and said to be at the centroid."""
+
+    mechanism: ExponentialMechanism
+
+    def __call__(self, words: Sequence[str]) -> list[str]:
+        """Replace words."""
+        ids = self.mechanism.space.ids(words)
+        drawn = self.mechanism.sample(ids, process_generator())
+        names = self.mechanism.space.words
+        return [
+            names[out] if row >= 0 else word
+            for word, row, out in zip(words, ids, drawn, strict=True)
+        ]
+
+
+class SharedGenerator:
+    """Holds one generator, which every worker of ``Dataset.map`` gets a copy of."""
+
+    def __init__(self, mechanism: MultivariateLaplace | ExponentialMechanism) -> None:
+        self.mechanism = mechanism
+        self.rng = np.random.default_rng()
+
+    def __call__(self, batch: dict[str, list[str]]) -> dict[str, list[str]]:
+        """Replace the words of texts."""
+        space = self.mechanism.space
+        return {
+            "text": [
+                " ".join(
+                    space.words[k] for k in self.mechanism.sample(space.ids(t.split()), self.rng)
+                )
+                for t in batch["text"]
+            ]
+        }
+
+
+@dataclass(frozen=True)
+class Control:
+    """A fault, and the mechanism that it should have been.
+
+    Attributes:
+        formula: What is wrong, in a line.
+        faulty: Makes the faulty one, in a space and at an ε at which the fault shows well.
+        honest: Makes the right one, in the same space at the same stated ε.
+    """
+
+    formula: str
+    faulty: Callable[[], Mechanism]
+    honest: Callable[[], Mechanism]
+
+
+CONTROLS = {
+    "half forgotten": Control(
+        "exp(−ε·d) in place of exp(−ε·d/2) in an exponential mechanism (ε doubled)",
+        lambda: DoubledTem(clusters(), 2.0),
+        lambda: TruncatedExponential(clusters(), 2.0),
+    ),
+    "no remainder": Control(
+        "only the nearest candidates can come out, and nothing stands for the other words",
+        lambda: CandidatesOnly(clusters(), 2.0),
+        lambda: TruncatedExponential(clusters(), 2.0),
+    ),
+    "wrong bottom": Control(
+        "TEM's ⊥ with the score −γ + 2·ln(|W|/|L|)/ε in place of −γ + 2·ln|W∖L|/ε",
+        lambda: WrongBottom(clusters(), 6.0),
+        lambda: TruncatedExponential(clusters(), 6.0),
+    ),
+    "squared distance": Control(
+        "the squared distance that a search index returns is taken for the distance",
+        lambda: SquaredDistance(clusters(), 2.0),
+        lambda: TruncatedExponential(clusters(), 2.0),
+    ),
+    "doubled noise": Control(
+        "Laplace noise for 2ε (ε doubled)",
+        lambda: DoubledLaplace(cloud(), 2.0),
+        lambda: MultivariateLaplace(cloud(), 1.0),
+    ),
+    "radius": Control(
+        "Laplace noise of length Gamma(1, 1/ε) in place of Gamma(n, 1/ε)",
+        lambda: RadiusWithoutDimension(clusters(), 3.0),
+        lambda: MultivariateLaplace(clusters(), 3.0),
+    ),
+    "renormalised": Control(
+        "Mahalanobis noise whose direction A^½·v is scaled back to length 1",
+        lambda: Renormalised(cloud(), 2.0, 1.0),
+        lambda: Mahalanobis(cloud(), 2.0, 1.0),
+    ),
+    "vickrey": Control(
+        "Vickrey that strikes the input out of the nearest words to the noisy vector",
+        lambda: VickreyWithoutInput(line(), 1.0),
+        lambda: Vickrey(line(), 1.0),
+    ),
+    "euclidean addition": Control(
+        "φ(w) + z in the Poincaré ball in place of φ(w) ⊕ z",
+        lambda: EuclideanAddition(disk(), 1.5),
+        lambda: HyperbolicLaplace(disk(), 1.5),
+    ),
+    "equation 7": Control(
+        "the density of Eq. 7 in the ball, stated at ε in place of ε + n",
+        lambda: EquationSevenAtEpsilon(disk(), 0.5, "lebesgue"),
+        lambda: HyperbolicLaplace(disk(), 0.5, "lebesgue"),
+    ),
+}

@@ -1,0 +1,117 @@
+"""Planted faults are caught, and honest mechanisms pass, at a stated false-alarm rate."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from faulty_mechanisms import CONTROLS, ReleasesUnknown, SharedGenerator, clusters
+from hf_dxprivacy.audit.guarantee import verify_guarantee
+from hf_dxprivacy.audit.workers import verify_workers
+from hf_dxprivacy.mechanisms import (
+    CalibratedExponential,
+    Mechanism,
+    MultivariateLaplace,
+    TruncatedExponential,
+)
+from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
+from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.randomness import keyed_generator
+
+# At most this share of honest mechanisms would fail, over all seeds.
+ALPHA = 1e-6
+DRAWS = 150_000
+WORDS = " ".join(f"w{k}" for k in range(150))
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_fault_is_caught(name: str) -> None:
+    faulty = CONTROLS[name].faulty()
+    found = verify_guarantee(faulty, draws=DRAWS, alpha=ALPHA, rng=keyed_generator(1))
+    print(found)
+    assert found.method == ("exact" if isinstance(faulty, ExponentialMechanism) else "sampling")
+    assert not found.passed
+    assert found.log_ratio > found.allowed
+    assert found.slack < 0
+
+
+@pytest.mark.parametrize("name", ["half forgotten", "no remainder", "squared distance"])
+def test_fault_is_caught_in_the_draws_alone(name: str) -> None:
+    found = verify_guarantee(
+        CONTROLS[name].faulty(),
+        method="sampling",
+        inputs=60,
+        draws=DRAWS,
+        alpha=ALPHA,
+        rng=keyed_generator(2),
+    )
+    assert not found.passed
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_honest_counterpart_passes(name: str) -> None:
+    honest = CONTROLS[name].honest()
+    found = verify_guarantee(honest, draws=DRAWS, alpha=ALPHA, rng=keyed_generator(3))
+    print(found)
+    assert found.passed
+    assert found.slack >= 0
+
+
+@pytest.mark.parametrize("make", [TruncatedExponential, CalibratedExponential])
+@pytest.mark.parametrize("method", ["exact", "sampling"])
+def test_exponential_mechanisms_pass(
+    make: Callable[..., Mechanism], method: str, request: pytest.FixtureRequest
+) -> None:
+    for metric in ("euclidean", "poincare"):
+        mechanism = make(request.getfixturevalue(f"{metric}_space"), 2.0)
+        found = verify_guarantee(
+            mechanism,
+            method=method,  # type: ignore[arg-type]
+            draws=DRAWS,
+            alpha=ALPHA,
+            rng=keyed_generator(4),
+        )
+        assert found.passed
+
+
+def test_unknown_words_that_are_released_are_caught() -> None:
+    mechanism = TruncatedExponential(clusters(), 2.0)
+    words = [*clusters().words[:40], "unknown", "other"]
+    found = verify_guarantee(
+        ReleasesUnknown(mechanism), words, mechanism.word_bound, draws=40_000, alpha=ALPHA
+    )
+    assert not found.passed
+    assert {"unknown", "other"} & {*found.worst, *found.outputs}
+    honest = DxPrivatizer(clusters(), mechanism)
+    kept = verify_guarantee(
+        honest.privatize, words, honest.guarantee.bound, draws=40_000, alpha=ALPHA
+    )
+    assert kept.passed
+    # What the guarantee calls a hole is not promised, and so is not broken either.
+    hole = DxPrivatizer(clusters(), mechanism, oov="keep")
+    assert verify_guarantee(
+        hole.privatize, words, hole.guarantee.bound, draws=40_000, alpha=ALPHA
+    ).passed
+
+
+def test_generator_that_workers_share_is_caught() -> None:
+    mechanism = MultivariateLaplace(clusters(), 3.0)
+    found = verify_workers(SharedGenerator(mechanism), WORDS, rng=keyed_generator(5))
+    assert not found.passed
+    assert found.shared == 1.0
+    honest = verify_workers(DxPrivatizer(clusters(), mechanism), WORDS, rng=keyed_generator(6))
+    assert honest.passed
+    assert honest.shared < 0.7
+    assert (found.releases, found.workers) == (16, 2)
+
+
+def test_log_ratio_is_that_of_the_draws() -> None:
+    """The claimed side of the pair: first of it the input from which the set is likelier."""
+    doubled = CONTROLS["doubled noise"].faulty()
+    found = verify_guarantee(doubled, draws=DRAWS, alpha=ALPHA, rng=keyed_generator(7))
+    ids = doubled.space.ids([word for word in found.worst])
+    outputs = doubled.space.ids(found.outputs)
+    drawn = doubled.sample(np.repeat(ids, 100_000), keyed_generator(8)).reshape(2, -1)
+    first, second = np.isin(drawn, outputs).mean(axis=1)
+    assert found.log_ratio <= np.log(first / second) + 0.1
+    assert np.log(first / second) > found.allowed
