@@ -81,6 +81,7 @@ def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
     add("--sharpness", type=positive, metavar="X", help="factor on distances in the loss")
     add("--seed", type=at_least(0), metavar="N", help="of start, order and negatives")
     add("--threads", type=at_least(1), metavar="N", help="1 is reproducible; by default all")
+    add("--device", metavar="NAME", help="train with torch, for example on cuda")
     add("--checkpoint", metavar="FILE", help="kept up to date; training goes on from it")
 
 
@@ -116,6 +117,7 @@ def run(args: argparse.Namespace) -> None:
         recipe,
         provenance=origin,
         threads=args.threads,
+        device=args.device,
         checkpoint=args.checkpoint,
     )
     save_whole(space, args.output, args.license)

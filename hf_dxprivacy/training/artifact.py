@@ -64,6 +64,7 @@ def train_space(
     provenance: Mapping[str, Any],
     unit_step: bool = True,
     threads: int | None = None,
+    device: str | None = None,
     checkpoint: str | Path | None = None,
     progress: bool = True,
 ) -> EmbeddingSpace:
@@ -77,16 +78,23 @@ def train_space(
         unit_step: Scale so that the median distance to the nearest neighbour is 1, and ε counts
             such steps, as in the built-in spaces.
         threads: As for `train_poincare`.
+        device: As for `train_poincare`.
         checkpoint: As for `train_poincare`.
         progress: Show progress bars.
 
     Raises:
         InvalidValueError: As `train_poincare` does.
         ArtifactError: If the checkpoint is damaged.
-        MissingExtraError: If numba is not installed.
+        MissingExtraError: As `train_poincare` does.
     """
     space = train_poincare(
-        relations, dim, recipe, threads=threads, checkpoint=checkpoint, progress=progress
+        relations,
+        dim,
+        recipe,
+        threads=threads,
+        device=device,
+        checkpoint=checkpoint,
+        progress=progress,
     )
     found = reconstruction(space, relations, sample=SAMPLE)
     described = {

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ from hf_dxprivacy.spaces.space import EmbeddingSpace
 from hf_dxprivacy.training.evaluation import Reconstruction, reconstruction
 from hf_dxprivacy.training.recipe import PoincareRecipe
 from hf_dxprivacy.training.relations import Relations
+
+if TYPE_CHECKING:
+    from hf_dxprivacy.training.descent import Descent
+    from hf_dxprivacy.training.torch_descent import TorchDescent
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ def train_poincare(
     recipe: PoincareRecipe | None = None,
     *,
     threads: int | None = None,
+    device: str | None = None,
     checkpoint: str | Path | None = None,
     progress: bool = True,
     on_epoch: Callable[[Epoch], None] | None = None,
@@ -64,6 +69,9 @@ def train_poincare(
         recipe: Settings.
         threads: Threads that change the points without locks; by default all processors. One
             thread gives the same points whenever the seed is the same.
+        device: A device of torch with float64, such as "cuda" or "cpu", to train on in batches,
+            with the parametrisation "lorentz" and without regard to `threads`. By default the
+            processor with compiled code, which is many times faster there than torch.
         checkpoint: A file that is kept up to date while training. If it is there already, the
             training goes on from it; with one thread the points come out as if there had been
             no interruption. It is left when the training is over.
@@ -75,17 +83,17 @@ def train_poincare(
 
     Raises:
         InvalidValueError: If there is nothing to learn from: no relations, relations of nodes to
-            themselves, or nodes that no chain of relations joins; or if the checkpoint belongs to
-            another training.
+            themselves, or nodes that no chain of relations joins; if there is no such device; or if
+            the checkpoint belongs to another training.
         ArtifactError: If the checkpoint is damaged.
-        MissingExtraError: If numba or SciPy is not installed.
+        MissingExtraError: If numba, SciPy, or torch for a device is not installed.
     """
     recipe = recipe or PoincareRecipe()
     threads = threads if threads is not None else os.cpu_count() or 1
     _validate.at_least(1, dim=dim, threads=threads)
     _check(relations)
     require("numba", "train")
-    run = _Run(relations, dim, recipe, threads, checkpoint)
+    run = _Run(relations, dim, recipe, device or threads, checkpoint)
     with tqdm(total=recipe.epochs, desc="Poincaré", unit="epoch", disable=not progress) as bar:
         bar.update(run.state.epoch)
         while not run.is_over:
@@ -94,8 +102,9 @@ def train_poincare(
             bar.update()
             if on_epoch is not None:
                 on_epoch(epoch)
+    where = {"device": device} if device else {"threads": threads}
     provenance: dict[str, Any] = {
-        "recipe": asdict(recipe) | {"dim": dim, "threads": threads, "stopped": run.state.epoch}
+        "recipe": asdict(recipe) | {"dim": dim, **where, "stopped": run.state.epoch}
     }
     return EmbeddingSpace(relations.nodes, run.result(), "poincare", provenance=provenance)
 
@@ -106,16 +115,16 @@ class _Run:
         relations: Relations,
         dim: int,
         recipe: PoincareRecipe,
-        threads: int,
+        where: int | str,
         path: str | Path | None,
     ) -> None:
         # Imported here because it compiles, which nobody should wait for who does not train.
-        from hf_dxprivacy.training.descent import Descent, State
+        from hf_dxprivacy.training.descent import State
         from hf_dxprivacy.training.resume import Checkpoint
 
         self.relations = relations
         self.recipe = recipe
-        self.descent = Descent(relations, recipe, threads)
+        self.descent = _descent(relations, recipe, where)
         self.checkpoint = path and Checkpoint(path, relations, dim, recipe)
         stored = self.checkpoint.load() if self.checkpoint else None
         self.state = stored or State.start(len(relations.nodes), dim, recipe.seed)
@@ -147,6 +156,19 @@ class _Run:
             state.best, state.best_precision = state.points.copy(), found.mean_average_precision
             state.waited = 0
         return found
+
+
+def _descent(
+    relations: Relations, recipe: PoincareRecipe, where: int | str
+) -> "Descent | TorchDescent":
+    """Prepare training on some threads of the processor, or on a device of torch."""
+    if isinstance(where, str):
+        from hf_dxprivacy.training.torch_descent import TorchDescent
+
+        return TorchDescent(relations, recipe, where)
+    from hf_dxprivacy.training.descent import Descent
+
+    return Descent(relations, recipe, where)
 
 
 def _describe(epoch: Epoch) -> str:

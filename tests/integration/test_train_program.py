@@ -50,6 +50,11 @@ def test_the_largest_part_can_be_chosen(folder: Path) -> None:
     assert space.provenance["largest_component"] is True
 
 
+def test_a_device_can_be_chosen() -> None:
+    assert main(["train-poincare", "pairs", "pairs.tsv", "--device", "cpu", *QUICK]) == 0
+    assert EmbeddingSpace.from_pretrained("./space").provenance["recipe"]["device"] == "cpu"
+
+
 def test_webisadb_goes_from_the_dump_to_the_hub(
     folder: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
