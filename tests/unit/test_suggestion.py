@@ -12,16 +12,11 @@ from hf_dxprivacy.calibration import (
 )
 from hf_dxprivacy.calibration.comparison import certified_at
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.mechanisms import Mechanism, MultivariateLaplace, create_mechanism
+from hf_dxprivacy.mechanisms import create_mechanism
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
 
-FINE = np.geomspace(0.5, 32.0, 33)
-
-
-def share_that_stays(mechanism: Mechanism, words: tuple[str, ...] | None = None) -> float:
-    """Largest N_w of words, from draws that leave little doubt."""
-    return float(privacy_statistics(mechanism, words, 2000).kept.max())
+FINE = np.geomspace(1.0, 16.0, 37)
 
 
 @pytest.mark.parametrize("name", ["tem", "calibrated"])
@@ -39,7 +34,7 @@ def test_exact_answers_hold_for_every_word(
 
     assert meets(answer.epsilon)
     assert answer.next_epsilon is not None
-    assert answer.next_epsilon < 1.15 * answer.epsilon
+    assert answer.next_epsilon < 1.1 * answer.epsilon
     assert not any(meets(epsilon) for epsilon in FINE[answer.epsilon < FINE])
     assert not meets(1.2 * answer.epsilon)
     found = privacy_statistics(create_mechanism(name, euclidean_space, answer.epsilon))
@@ -48,21 +43,30 @@ def test_exact_answers_hold_for_every_word(
 
 
 @pytest.mark.parametrize("name", ["laplace", "mahalanobis"])
-def test_answers_from_draws_hold_with_fresh_noise(
+def test_answers_from_draws_hold_with_fresh_noise_and_for_fresh_words(
     euclidean_space: EmbeddingSpace, name: str
 ) -> None:
+    words = sample_words(euclidean_space, 150, rng=keyed_generator(3))
     answer = suggest_epsilon(
-        euclidean_space, name, max_nw=0.5, epsilons=FINE, runs=1000, rng=keyed_generator(1)
+        euclidean_space,
+        name,
+        max_nw=0.5,
+        words=words,
+        epsilons=FINE,
+        runs=3000,
+        rng=keyed_generator(1),
     )
-    assert (answer.exact, answer.words, answer.unseen) == (False, 500, 0.0)
+    assert (answer.exact, answer.words) == (False, 150)
     assert answer.worst.kept < answer.worst.kept_high <= 0.5
-    stays = [
-        share_that_stays(create_mechanism(name, euclidean_space, factor * answer.epsilon))
-        for factor in (1.0, 1.2)
-    ]
-    # Five deviations of 2000 draws: a largest share of 500 words is too large by less.
-    assert stays[0] <= 0.5 + 5 * np.sqrt(0.25 / 2000)
-    assert stays[1] > 0.5
+    found = privacy_statistics(
+        create_mechanism(name, euclidean_space, answer.epsilon), runs=1500, rng=keyed_generator(9)
+    )
+    # Five deviations of the draws.
+    surely_above = found.kept > 0.5 + 5 * np.sqrt(0.25 / 1500)
+    assert not surely_above[euclidean_space.ids(words)].any()
+    assert surely_above.mean() <= answer.unseen < 0.05
+    more = create_mechanism(name, euclidean_space, 1.2 * answer.epsilon)
+    assert privacy_statistics(more, words, 1500, rng=keyed_generator(9)).kept.max() > 0.5
 
 
 def test_a_sample_speaks_for_words_not_looked_at(euclidean_space: EmbeddingSpace) -> None:
@@ -74,8 +78,8 @@ def test_a_sample_speaks_for_words_not_looked_at(euclidean_space: EmbeddingSpace
             euclidean_space, "tem", max_nw=0.5, words=words, epsilons=FINE, confidence=0.8
         )
         assert answer.words == 60
-        # (1−q)^60 = 0.2/33.
-        assert answer.unseen == pytest.approx(1 - (0.2 / 49) ** (1 / 60))
+        # (1−q)^60 = 0.2/37.
+        assert answer.unseen == pytest.approx(1 - (0.2 / 37) ** (1 / 60))
         found = privacy_statistics(create_mechanism("tem", euclidean_space, answer.epsilon))
         exceeded += np.mean(found.kept > 0.5) > answer.unseen
     assert exceeded <= 4
@@ -221,10 +225,7 @@ def test_comparison_at_equal_worst_words(euclidean_space: EmbeddingSpace) -> Non
         euclidean_space, ["tem", "laplace"], max_nw=0.5, words=words, epsilons=FINE, runs=1000
     )
     largest = [r.value for r in found.where(metric="largest N_w")]
-    assert largest == pytest.approx([0.5, 0.45], abs=0.1)
+    assert largest == pytest.approx([0.46, 0.45], abs=0.06)
     assert all(value <= 0.5 + 5 * np.sqrt(0.25 / 1000) for value in largest)
     with pytest.raises(InvalidValueError, match="exactly one of epsilon and max_nw"):
         compare_mechanisms(euclidean_space, ["tem"])
-    laplace = found.where(mechanism="laplace")[0].epsilon
-    assert laplace is not None
-    assert share_that_stays(MultivariateLaplace(euclidean_space, laplace), words) < 0.55
