@@ -1,0 +1,91 @@
+"""Membership inference: finds what a classifier learned by heart, and nothing else."""
+
+import numpy as np
+import pytest
+
+from hf_dxprivacy.audit import Subject, membership_inference
+from hf_dxprivacy.audit.averaged import AveragedClassifier
+from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+RNG = np.random.default_rng
+
+
+@pytest.fixture(scope="module")
+def reviews(euclidean_space: EmbeddingSpace) -> tuple[list[str], list[str]]:
+    """Return texts whose labels follow from a few words, and by chance otherwise."""
+    rng = RNG(0)
+    texts = [" ".join(rng.choice(euclidean_space.words[:300], 8)) for _ in range(320)]
+    good = set(euclidean_space.words[:60])
+    labels = []
+    for text in texts:
+        share = np.mean([word in good for word in text.split()])
+        labels.append("good" if share + rng.normal(0, 0.15) > 0.2 else "bad")
+    return texts, labels
+
+
+def area(originals: list[str], released: list[str], labels: list[str]) -> float:
+    found = membership_inference(originals, released, labels, repeats=2, rng=RNG(1))
+    return found.where(metric="AUC")[0].value
+
+
+def test_members_are_found_in_originals_and_less_the_smaller_epsilon(
+    reviews: tuple[list[str], list[str]], euclidean_space: EmbeddingSpace
+) -> None:
+    texts, labels = reviews
+    released = {
+        epsilon: [
+            str(text)
+            for text in DxPrivatizer(euclidean_space, "tem", epsilon, seed=2).privatize(texts)
+        ]
+        for epsilon in (8.0, 0.1)
+    }
+    plain = area(texts, texts, labels)
+    assert plain > 0.75
+    assert area(texts, released[8.0], labels) > 0.7
+    assert area(texts, released[0.1], labels) == pytest.approx(0.5, abs=0.1)
+
+
+def test_members_whose_release_is_somebody_elses_are_not_found(
+    reviews: tuple[list[str], list[str]],
+) -> None:
+    texts, labels = reviews
+    order = RNG(3).permutation(len(texts))
+    others, theirs = [texts[i] for i in order], [labels[i] for i in order]
+    assert area(texts, others, theirs) == pytest.approx(0.5, abs=0.1)
+
+
+def test_results_tell_the_accuracy_of_the_target_too(reviews: tuple[list[str], list[str]]) -> None:
+    texts, labels = reviews
+    subject = Subject("reviews", "none")
+    found = membership_inference(texts, texts, labels, repeats=2, rng=RNG(0), subject=subject)
+    assert [(r.metric, r.repeats, r.dataset) for r in found] == [
+        ("AUC", 2, "reviews"),
+        ("target accuracy", 2, "reviews"),
+    ]
+    assert 0.5 < found[1].value < 0.95
+    assert found[0].low < found[0].value < found[0].high
+
+
+def test_the_classifier_learns_and_takes_texts_of_unknown_words() -> None:
+    texts = ["red apple", "red cherry", "blue sky", "blue sea"] * 3
+    labels = np.array([0, 0, 1, 1] * 3)
+    model = AveragedClassifier(texts, labels, 2, seed=0)
+    said = model.log_probabilities(["RED", "blue", "", "zzz"])
+    assert said.argmax(axis=1)[:2].tolist() == [0, 1]
+    assert said[2].tolist() == said[3].tolist()
+    assert np.exp(said).sum(axis=1) == pytest.approx(1.0)
+    again = AveragedClassifier(texts, labels, 2, seed=0)
+    np.testing.assert_array_equal(again.log_probabilities(texts), model.log_probabilities(texts))
+
+
+def test_columns_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(InvalidValueError, match="same length, got originals: 2, released: 1"):
+        membership_inference(["a", "b"], ["a"], [0, 1])
+    with pytest.raises(InvalidValueError, match="at least 2 classes, got 1"):
+        membership_inference(["a"] * 8, ["a"] * 8, [0] * 8)
+    with pytest.raises(InvalidValueError, match="at least 4 candidates"):
+        membership_inference(["a"] * 3, ["a"] * 3, [0, 1, 0])
+    with pytest.raises(InvalidValueError, match="repeats"):
+        membership_inference(["a"] * 4, ["a"] * 4, [0, 1, 0, 1], repeats=0)

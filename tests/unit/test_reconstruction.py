@@ -1,0 +1,187 @@
+"""The Bayes-optimal adversary: exact success, the same by simulation, and its limits."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hf_dxprivacy.audit import BayesAdversary, reconstruct_texts, reconstruction
+from hf_dxprivacy.audit.laws import DrawnLaw, ExactLaw
+from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.mechanisms import Mechanism, TruncatedExponential, create_mechanism
+from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.randomness import RowStreams
+from hf_dxprivacy.results import share_interval
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+RNG = np.random.default_rng
+SURE = 1 - 1e-6
+
+
+class Opaque(Mechanism):
+    """Draws as TEM does, and does not tell its law."""
+
+    name = "opaque"
+
+    def _draw(
+        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        return TruncatedExponential(self.space, self.epsilon)._draw(ids, streams, positions)
+
+
+@pytest.fixture(scope="module")
+def prior(euclidean_space: EmbeddingSpace) -> dict[str, float]:
+    """Return Zipfian frequencies of every other word, and of one that the space lacks."""
+    words = euclidean_space.words[::2]
+    return {"elsewhere": 5.0, **{word: 1.0 / i for i, word in enumerate(words, start=1)}}
+
+
+@pytest.mark.parametrize("name", ["tem", "calibrated"])
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+def test_exact_success_is_what_bayes_rule_gives(
+    euclidean_space: EmbeddingSpace, prior: dict[str, float], name: str, epsilon: float
+) -> None:
+    mechanism = create_mechanism(name, euclidean_space, epsilon)
+    found = reconstruction(mechanism, prior, tops=(1, 10))
+    law = mechanism.probabilities(euclidean_space.ids(found.words))  # type: ignore[attr-defined]
+    success = np.zeros_like(found.success)
+    for column in law.T:
+        ranked = np.argsort(-(column * found.prior))
+        for k, top in enumerate(found.tops):
+            success[ranked[:top], k] += column[ranked[:top]]
+    np.testing.assert_allclose(found.success, success, atol=1e-9)
+    assert found.exact
+    overall = found.results.where(metric="top-1")[0]
+    assert overall.low == overall.value == overall.high
+    assert overall.value == pytest.approx(found.prior @ success[:, 0])
+
+
+@pytest.mark.parametrize("name", ["tem", "calibrated"])
+def test_exact_success_is_the_simulated_one_within_its_interval(
+    euclidean_space: EmbeddingSpace, prior: dict[str, float], name: str
+) -> None:
+    mechanism = create_mechanism(name, euclidean_space, 2.0)
+    adversary = BayesAdversary(mechanism, prior)
+    at = RNG(0).choice(len(adversary.prior), 20_000, p=adversary.prior)
+    outputs = mechanism.sample(adversary.candidates[at], RNG(1))
+    guesses = adversary.guess(outputs, 10)
+    exact = reconstruction(mechanism, prior).results
+    for metric, hits in (
+        ("top-1", guesses[:, 0] == at),
+        ("top-10", (guesses == at[:, None]).any(axis=1)),
+    ):
+        interval = share_interval(int(hits.sum()), len(at), SURE)
+        assert interval.low < exact.where(metric=metric)[0].value < interval.high
+
+
+def test_drawn_success_is_at_most_the_exact_one_and_near_it(
+    euclidean_space: EmbeddingSpace, prior: dict[str, float]
+) -> None:
+    mechanism = create_mechanism("tem", euclidean_space, 3.0)
+    exact = reconstruction(mechanism, prior).results.where(metric="top-1")[0].value
+    drawn = reconstruction(Opaque(euclidean_space, 3.0), prior, draws=2000, rng=RNG(0))
+    assert not drawn.exact
+    overall = drawn.results.where(metric="top-1")[0]
+    assert overall.low - 0.01 < exact
+    assert overall.value == pytest.approx(exact, abs=0.02)
+    assert 0 < overall.high - overall.low < 0.02
+
+
+def test_drawn_laws_come_near_the_exact_one(euclidean_space: EmbeddingSpace) -> None:
+    mechanism = create_mechanism("tem", euclidean_space, 3.0)
+    inputs, outputs = np.arange(20), np.arange(500)
+    prior = np.full(20, 0.05)
+    exact = ExactLaw(mechanism, inputs).likelihoods(outputs)  # type: ignore[arg-type]
+    drawn = DrawnLaw(mechanism, inputs, prior, 20_000, RNG(0)).likelihoods(outputs)
+    np.testing.assert_allclose(drawn.sum(axis=0), 1.0)
+    np.testing.assert_allclose(drawn, exact, atol=0.02)
+
+
+def test_without_privacy_every_word_is_known_and_with_much_only_the_most_frequent(
+    euclidean_space: EmbeddingSpace, prior: dict[str, float]
+) -> None:
+    open_ = reconstruction(create_mechanism("tem", euclidean_space, 200.0), prior)
+    assert open_.success.min() > 0.99
+    closed = reconstruction(create_mechanism("tem", euclidean_space, 1e-6), prior)
+    assert closed.results.where(metric="top-1")[0].value == pytest.approx(closed.prior.max())
+    top = closed.results.where(metric="top-10")[0].value
+    assert top == pytest.approx(np.sort(closed.prior)[-10:].sum(), rel=1e-3)
+
+
+def test_laplace_leaks_more_the_larger_epsilon(
+    euclidean_space: EmbeddingSpace, prior: dict[str, float]
+) -> None:
+    found = [
+        reconstruction(create_mechanism("laplace", euclidean_space, e), prior, rng=RNG(0)).results
+        for e in (0.1, 3.0, 30.0)
+    ]
+    values = [results.where(metric="top-1")[0].value for results in found]
+    # 0.16 is the share of the most frequent word.
+    assert values[0] < 0.2 < values[1] < values[2]
+
+
+def test_bands_add_up_to_the_whole(
+    euclidean_space: EmbeddingSpace, prior: dict[str, float]
+) -> None:
+    found = reconstruction(create_mechanism("tem", euclidean_space, 2.0), prior, bands=(10, 100))
+    names = [r.metric for r in found.results]
+    assert names[::2] == [
+        "top-1",
+        "top-1, words 1–10",
+        "top-1, words 11–100",
+        "top-1, words 101–250",
+    ]
+    masses = [part.sum() for part in np.split(found.prior, [10, 100])]
+    parts = [r.value for r in found.results[2::2]]
+    assert np.dot(masses, parts) == pytest.approx(found.results[0].value)
+    assert list(found.prior) == sorted(found.prior, reverse=True)
+    assert "elsewhere" not in found.words
+
+
+def test_posteriors_add_up_to_one_and_follow_a_given_prior(
+    euclidean_space: EmbeddingSpace, prior: dict[str, float]
+) -> None:
+    adversary = BayesAdversary(create_mechanism("tem", euclidean_space, 1.0), prior)
+    outputs = np.array([3, 400])
+    assert adversary.posterior(outputs).sum(axis=1) == pytest.approx(1.0)
+    certain = np.zeros((2, len(adversary.prior)))
+    certain[0, 7] = certain[1, 9] = 1.0
+    assert adversary.guess(outputs, 1, certain)[:, 0].tolist() == [7, 9]
+
+
+def test_words_of_texts_are_guessed_as_often_as_expected(
+    euclidean_space: EmbeddingSpace, prior: dict[str, float]
+) -> None:
+    mechanism = create_mechanism("calibrated", euclidean_space, 3.0)
+    adversary = BayesAdversary(mechanism, prior)
+    words = np.array(euclidean_space.words)[adversary.candidates]
+    texts = [" ".join(RNG(i).choice(words, 50, p=adversary.prior)) + ", Zzz!" for i in range(200)]
+    released = DxPrivatizer(euclidean_space, mechanism, seed=1).privatize(texts)
+    found = reconstruct_texts(adversary, texts, [str(text) for text in released])
+    expected = reconstruction(mechanism, prior).results
+    for metric in ("top-1", "top-10"):
+        result = found.where(metric=metric)[0]
+        interval = share_interval(round(result.value * result.repeats), result.repeats, SURE)
+        assert interval.low < expected.where(metric=metric)[0].value < interval.high
+    assert found[0].repeats == 200 * 50
+    assert found.where(metric="unchanged")[0].value < found.where(metric="top-1")[0].value
+
+
+def test_texts_of_another_length_are_refused_without_quoting_them(
+    euclidean_space: EmbeddingSpace, prior: dict[str, float]
+) -> None:
+    adversary = BayesAdversary(create_mechanism("tem", euclidean_space, 1.0), prior)
+    with pytest.raises(InvalidValueError, match="got 1 for 2 in row 1; are the rows") as caught:
+        reconstruct_texts(adversary, ["waaa", "secret plan"], ["waab", "waac"])
+    assert "secret" not in str(caught.value)
+    with pytest.raises(InvalidValueError, match="words of the space in the texts"):
+        reconstruct_texts(adversary, ["unknown"], ["waac"])
+
+
+def test_impossible_priors_are_refused(euclidean_space: EmbeddingSpace) -> None:
+    mechanism = create_mechanism("tem", euclidean_space, 1.0)
+    with pytest.raises(InvalidValueError, match="2 words of which it has none"):
+        BayesAdversary(mechanism, {"Elsewhere": 1.0, "nowhere": 2.0})
+    with pytest.raises(InvalidValueError, match="finite and not below 0"):
+        BayesAdversary(mechanism, {"waaa": -1.0})
+    with pytest.raises(InvalidValueError, match=r"tops of 1 or more, got tops=\(0,\)"):
+        reconstruction(mechanism, {"waaa": 1.0}, tops=(0,))
