@@ -122,10 +122,13 @@ class Results(Sequence[Result]):
         columns = {f.name: [getattr(r, f.name) for r in self] for f in fields(Result)}
         return Dataset.from_dict(columns)
 
+    def to_json_lines(self) -> str:
+        """Return a line with a JSON object for each figure."""
+        return "".join(json.dumps(asdict(r), ensure_ascii=False) + "\n" for r in self)
+
     def save(self, path: str | Path) -> None:
         """Write the figures as JSON lines."""
-        lines = [json.dumps(asdict(r), ensure_ascii=False) + "\n" for r in self]
-        Path(path).write_text("".join(lines), encoding="utf-8")
+        Path(path).write_text(self.to_json_lines(), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> "Results":

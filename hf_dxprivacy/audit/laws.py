@@ -14,6 +14,8 @@ from hf_dxprivacy.results import EXTRA
 # Probabilities, and draws, that are held at once.
 BLOCK_ENTRIES = 1 << 22
 BLOCK_DRAWS = 1 << 17
+# Up to so many probabilities are worked out once and kept, which saves most of the distances.
+TABLE_ENTRIES = 1 << 26
 
 Ids = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -36,14 +38,20 @@ class ExactLaw:
 
     def __init__(self, mechanism: ExponentialMechanism, inputs: Ids) -> None:
         self._mechanism, self._inputs = mechanism, inputs
-        parts = parts_of(inputs, len(mechanism.space))
-        self._sums = np.concatenate([self._weights(part).sum(axis=1) for part in parts])
+        self._table, size = None, len(mechanism.space)
+        if len(inputs) * size <= TABLE_ENTRIES:
+            self._table = mechanism.probabilities(inputs)
+        else:
+            parts = parts_of(inputs, size)
+            self._sums = np.concatenate([self._weights(part).sum(axis=1) for part in parts])
 
     def likelihoods(self, outputs: Ids) -> Reals:
         """Return (len(outputs), m) probabilities.
 
         A weight is symmetric in input and output; what the weights add up to is the input's alone.
         """
+        if self._table is not None:
+            return self._table[:, outputs].T
         likelihoods: Reals = self._weights(outputs)[:, self._inputs] / self._sums
         return likelihoods
 

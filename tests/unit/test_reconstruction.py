@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hf_dxprivacy.audit import BayesAdversary, reconstruct_texts, reconstruction
+from hf_dxprivacy.audit import BayesAdversary, laws, reconstruct_texts, reconstruction
 from hf_dxprivacy.audit.laws import DrawnLaw, ExactLaw
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import Mechanism, TruncatedExponential, create_mechanism
@@ -37,9 +37,17 @@ def prior(euclidean_space: EmbeddingSpace) -> dict[str, float]:
 
 @pytest.mark.parametrize("name", ["tem", "calibrated"])
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
+@pytest.mark.parametrize("entries", [0, laws.TABLE_ENTRIES])
 def test_exact_success_is_what_bayes_rule_gives(
-    euclidean_space: EmbeddingSpace, prior: dict[str, float], name: str, epsilon: float
+    euclidean_space: EmbeddingSpace,
+    prior: dict[str, float],
+    name: str,
+    epsilon: float,
+    entries: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Large vocabularies are worked out output by output.
+    monkeypatch.setattr(laws, "TABLE_ENTRIES", entries)
     mechanism = create_mechanism(name, euclidean_space, epsilon)
     found = reconstruction(mechanism, prior, tops=(1, 10))
     law = mechanism.probabilities(euclidean_space.ids(found.words))  # type: ignore[attr-defined]
