@@ -54,7 +54,7 @@ def verify_guarantee(
             exponential mechanism show whether its sampler follows its law.
         inputs: Look at so many inputs, chosen as above, the unknown word besides. By default all
             of them for the exact method, in time quadratic in the vocabulary, and 200 for draws.
-        draws: How many words are drawn, at least 80 for each input.
+        draws: How many words are drawn, at least 40 for each input.
         alpha: False-alarm rate in (0, 1): the probability, at most, with which something that
             keeps its bounds and draws independently does not pass.
         batched: Whether a callable takes a list of words, or one word.

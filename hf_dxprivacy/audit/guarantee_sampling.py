@@ -11,9 +11,7 @@ from hf_dxprivacy.audit.guarantee_outputs import Event, least_log_ratio, most_te
 from hf_dxprivacy.errors import InvalidValueError
 
 # Suspicions that are put to the test. Fewer of them get more draws each, and need less to fail.
-TESTED = 12
-# Ordered pairs that the first round of the search leaves for the second.
-NARROWED = 30
+TESTED = 8
 # Draws of one input below which a search finds nothing.
 LEAST_DRAWS = 20
 # Draws that are held at once.
@@ -40,14 +38,14 @@ def check_by_draws(
     Raises:
         InvalidValueError: If the draws are too few for so many inputs.
     """
-    least = 4 * LEAST_DRAWS * len(suspect.inputs)
+    least = 2 * LEAST_DRAWS * len(suspect.inputs)
     if draws < least:
         raise InvalidValueError(
             f"expected draws >= {least} for {len(suspect.inputs)} inputs, got draws={draws}; "
             "draw more or look at fewer inputs"
         )
     pairs = pairs_to_compare(suspect.allowed, math.log(draws / (4 * TESTED)), rng)
-    suspicions = _search(suspect, pairs, draws // 2)
+    suspicions = _search(suspect, pairs, draws // 2 // len(suspect.inputs))
     place, lowest = _test(suspect, suspicions, draws // 2, alpha / len(suspicions))
     worst, allowed = suspicions[place], suspect.allowed
     return GuaranteeCheck(
@@ -65,25 +63,16 @@ def check_by_draws(
     )
 
 
-def _search(suspect: Suspect, pairs: NDArray[np.int64], draws: int) -> list[Event]:
-    """Return the most suspicious pairs and sets, most suspicious first.
-
-    In two rounds of fresh draws: the first one narrows the pairs down, so that the second one has
-    many draws for each of those that are left.
-    """
-    ordered = [(int(i), int(j)) for pair in pairs for i, j in (pair, pair[::-1])]
-    events: list[Event] = []
-    for kept in (NARROWED, TESTED):
-        inputs = sorted({k for pair in ordered for k in pair})
-        each = draws // 2 // len(inputs)
-        outputs = suspect.draw(np.repeat(inputs, each)).reshape(len(inputs), each)
-        drawn = dict(zip(inputs, outputs, strict=True))
-        events = [
-            most_telling((i, j), drawn[i], drawn[j], suspect.allowed[i, j]) for i, j in ordered
-        ]
-        events = sorted(events, key=lambda event: -event.score)[:kept]
-        ordered = [(event.first, event.second) for event in events]
-    return events
+def _search(suspect: Suspect, pairs: NDArray[np.int64], each: int) -> list[Event]:
+    """Return the most suspicious pairs and sets, most suspicious first."""
+    inputs = len(suspect.inputs)
+    drawn = suspect.draw(np.repeat(np.arange(inputs), each)).reshape(inputs, each)
+    events = [
+        most_telling((int(i), int(j)), drawn[i], drawn[j], suspect.allowed[i, j])
+        for pair in pairs
+        for i, j in (pair, pair[::-1])
+    ]
+    return sorted(events, key=lambda event: -event.score)[:TESTED]
 
 
 def _test(suspect: Suspect, suspicions: list[Event], draws: int, alpha: float) -> tuple[int, float]:

@@ -1,12 +1,14 @@
 """Planted faults are caught, and honest mechanisms pass, at a stated false-alarm rate."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import pytest
 
 from faulty_mechanisms import CONTROLS, ReleasesUnknown, SharedGenerator, clusters
 from hf_dxprivacy.audit.guarantee import verify_guarantee
+from hf_dxprivacy.audit.guarantee_check import GuaranteeCheck
 from hf_dxprivacy.audit.workers import verify_workers
 from hf_dxprivacy.mechanisms import (
     CalibratedExponential,
@@ -18,17 +20,33 @@ from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
 from hf_dxprivacy.privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
 
+Method = Literal["exact", "sampling"]
+
 # At most this share of honest mechanisms would fail, over all seeds.
 ALPHA = 1e-6
-DRAWS = 150_000
+DRAWS = 200_000
+INPUTS = 60
 WORDS = " ".join(f"w{k}" for k in range(150))
+
+
+def audited(mechanism: Mechanism, seed: int, method: Method | None = None) -> GuaranteeCheck:
+    exact = isinstance(mechanism, ExponentialMechanism) and method != "sampling"
+    found = verify_guarantee(
+        mechanism,
+        method=method,
+        inputs=None if exact else INPUTS,
+        draws=DRAWS,
+        alpha=ALPHA,
+        rng=keyed_generator(seed),
+    )
+    print(found)
+    return found
 
 
 @pytest.mark.parametrize("name", CONTROLS)
 def test_fault_is_caught(name: str) -> None:
     faulty = CONTROLS[name].faulty()
-    found = verify_guarantee(faulty, draws=DRAWS, alpha=ALPHA, rng=keyed_generator(1))
-    print(found)
+    found = audited(faulty, seed=1)
     assert found.method == ("exact" if isinstance(faulty, ExponentialMechanism) else "sampling")
     assert not found.passed
     assert found.log_ratio > found.allowed
@@ -37,22 +55,13 @@ def test_fault_is_caught(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["half forgotten", "no remainder", "squared distance"])
 def test_fault_is_caught_in_the_draws_alone(name: str) -> None:
-    found = verify_guarantee(
-        CONTROLS[name].faulty(),
-        method="sampling",
-        inputs=60,
-        draws=DRAWS,
-        alpha=ALPHA,
-        rng=keyed_generator(2),
-    )
-    assert not found.passed
+    assert not audited(CONTROLS[name].faulty(), seed=2, method="sampling").passed
 
 
 @pytest.mark.parametrize("name", CONTROLS)
 def test_honest_counterpart_passes(name: str) -> None:
     honest = CONTROLS[name].honest()
-    found = verify_guarantee(honest, draws=DRAWS, alpha=ALPHA, rng=keyed_generator(3))
-    print(found)
+    found = audited(honest, seed=3)
     assert found.passed
     assert found.slack >= 0
 
@@ -60,18 +69,11 @@ def test_honest_counterpart_passes(name: str) -> None:
 @pytest.mark.parametrize("make", [TruncatedExponential, CalibratedExponential])
 @pytest.mark.parametrize("method", ["exact", "sampling"])
 def test_exponential_mechanisms_pass(
-    make: Callable[..., Mechanism], method: str, request: pytest.FixtureRequest
+    make: Callable[..., Mechanism], method: Method, request: pytest.FixtureRequest
 ) -> None:
     for metric in ("euclidean", "poincare"):
         mechanism = make(request.getfixturevalue(f"{metric}_space"), 2.0)
-        found = verify_guarantee(
-            mechanism,
-            method=method,  # type: ignore[arg-type]
-            draws=DRAWS,
-            alpha=ALPHA,
-            rng=keyed_generator(4),
-        )
-        assert found.passed
+        assert audited(mechanism, seed=4, method=method).passed
 
 
 def test_unknown_words_that_are_released_are_caught() -> None:
@@ -108,7 +110,7 @@ def test_generator_that_workers_share_is_caught() -> None:
 def test_log_ratio_is_that_of_the_draws() -> None:
     """The claimed side of the pair: first of it the input from which the set is likelier."""
     doubled = CONTROLS["doubled noise"].faulty()
-    found = verify_guarantee(doubled, draws=DRAWS, alpha=ALPHA, rng=keyed_generator(7))
+    found = audited(doubled, seed=7)
     ids = doubled.space.ids([word for word in found.worst])
     outputs = doubled.space.ids(found.outputs)
     drawn = doubled.sample(np.repeat(ids, 100_000), keyed_generator(8)).reshape(2, -1)
