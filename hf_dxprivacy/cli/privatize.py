@@ -22,15 +22,14 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from hf_dxprivacy.cli.mechanism import add_mechanism_arguments, given_options, load_space
 from hf_dxprivacy.cli.usage import UsageError, at_least, positive, usage
 
 if TYPE_CHECKING:
     from hf_dxprivacy import files
     from hf_dxprivacy.privatizer import DxPrivatizer
 
-# Spelled out, so that help needs not load the mechanisms and the formats; a test compares them.
-MECHANISMS = ("calibrated", "tem", "laplace", "mahalanobis", "hyperbolic")
-OPTIONS = ("lam", "beta", "gamma", "noise", "index")
+# Spelled out, so that help needs not load the formats; a test compares them.
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 
 NO_EPSILON = (
@@ -112,7 +111,6 @@ def _add_privacy_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a built-in space, a folder that holds one, or a repository on the Hub (%(default)s)",
     )
-    add("--mechanism", choices=MECHANISMS, default="calibrated", help="(%(default)s)")
     add(
         "--stopwords",
         default="none",
@@ -139,16 +137,7 @@ def _add_privacy_arguments(parser: argparse.ArgumentParser) -> None:
         help="make the result reproducible, for experiments; whoever knows the seed can undo the "
         "noise, so it must stay secret",
     )
-    add("--lam", type=float, metavar="X", help="mahalanobis: 0 is the Euclidean norm, at most 1")
-    add("--beta", type=float, metavar="X", help="calibrated, tem: weight of far words")
-    add("--gamma", type=float, metavar="X", help="tem: distance from which all words are alike")
-    add("--noise", choices=("riemannian", "lebesgue"), help="hyperbolic: law of the noise")
-    add(
-        "--index",
-        metavar="KIND",
-        help="laplace, mahalanobis: search by the index that the space was saved with, such as ivf "
-        "or hnsw; faster for large vocabularies, and may find another word (flat: exact)",
-    )
+    add_mechanism_arguments(add)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -241,14 +230,9 @@ def _check_place(args: argparse.Namespace, source: "files.Input", path: Path) ->
 
 
 def _privatizer(args: argparse.Namespace) -> "DxPrivatizer":
-    from hf_dxprivacy.mechanisms import required_index
     from hf_dxprivacy.privatizer import DxPrivatizer
-    from hf_dxprivacy.spaces import EmbeddingSpace
 
-    given = {name: vars(args)[name] for name in OPTIONS if vars(args)[name] is not None}
-    with usage():
-        index = required_index(args.mechanism, given)
-    space = EmbeddingSpace.from_pretrained(args.space, index=index)
+    space = load_space(args)
     stopwords = _stopwords(args.stopwords)
     with usage():
         return DxPrivatizer(
@@ -261,7 +245,7 @@ def _privatizer(args: argparse.Namespace) -> "DxPrivatizer":
             oov=args.oov,
             case=args.case,
             seed=args.seed,
-            **given,
+            **given_options(args),
         )
 
 

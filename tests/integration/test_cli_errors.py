@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hf_dxprivacy import files
-from hf_dxprivacy.cli import privatize
+from hf_dxprivacy.cli import mechanism, privatize
 from hf_dxprivacy.cli.main import main
 from hf_dxprivacy.mechanisms import MECHANISMS
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -249,8 +249,8 @@ def test_debug_shows_where_an_error_arose(folder: Path) -> None:
 
 
 def test_the_choices_in_the_help_are_those_of_the_library() -> None:
-    assert set(privatize.MECHANISMS) == set(MECHANISMS)
-    assert set(privatize.OPTIONS) == {o for m in MECHANISMS.values() for o in m.options}
+    assert set(mechanism.MECHANISMS) == set(MECHANISMS)
+    assert set(mechanism.OPTIONS) == {o for m in MECHANISMS.values() for o in m.options}
     assert privatize.FORMATS == files.FORMATS
     parser = argparse.ArgumentParser()
     privatize.add_arguments(parser)
