@@ -54,6 +54,17 @@ def measure(space: EmbeddingSpace) -> None:
     ).store(space)
 
 
+def starts_at_once(space: EmbeddingSpace, name: str, epsilon: float) -> bool:
+    """Tell whether a mechanism needs no levels, knows them, or works them out in a second.
+
+    Args:
+        space: The space.
+        name: Of the mechanism.
+        epsilon: ε > 0.
+    """
+    return name != "calibrated" or len(space) <= CERTIFIED_HERE or is_certified(space, epsilon)
+
+
 def _unit(space: EmbeddingSpace) -> float:
     """Return the median distance to the nearest neighbour that is not at the same place, or 0."""
     medians = space.neighbour_distances().values()
@@ -75,7 +86,7 @@ def _points(
 
 def _point(space: EmbeddingSpace, name: str, epsilon: float) -> Point | None:
     try:
-        if name == "calibrated" and not _starts_at_once(space, epsilon):
+        if not starts_at_once(space, name, epsilon):
             return None
         mechanism = create_mechanism(name, space, epsilon)
     except InvalidValueError:
@@ -96,10 +107,6 @@ def _point(space: EmbeddingSpace, name: str, epsilon: float) -> Point | None:
         (_count(found.support.mean()), _count(found.support.min())) if found.exact else None,
         (_count(found.distinct.mean()), _count(found.distinct.min())),
     )
-
-
-def _starts_at_once(space: EmbeddingSpace, epsilon: float) -> bool:
-    return len(space) <= CERTIFIED_HERE or is_certified(space, epsilon)
 
 
 def _distances(space: EmbeddingSpace) -> dict[str, tuple[float, ...]]:

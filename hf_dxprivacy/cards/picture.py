@@ -14,6 +14,7 @@ COLOURS = {
     "tem": "#0072B2",
     "calibrated": "#009E73",
     "laplace": "#D55E00",
+    "mahalanobis": "#CC79A7",
     "hyperbolic": "#D55E00",
 }
 
