@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from hf_dxprivacy._version import __version__
-from hf_dxprivacy.cli import card, convert, privatize, push, train_poincare
+from hf_dxprivacy.cli import audit, calibrate, card, convert, demo, privatize, push, train_poincare
 from hf_dxprivacy.cli.interrupts import Interrupted, signals_raise
 from hf_dxprivacy.cli.usage import UsageError
 from hf_dxprivacy.errors import DxPrivacyError
@@ -34,6 +34,9 @@ class Verb(Protocol):
 
 VERBS: dict[str, Verb] = {
     "privatize": privatize,
+    "calibrate": calibrate,
+    "demo": demo,
+    "audit": audit,
     "convert": convert,
     "push": push,
     "card": card,

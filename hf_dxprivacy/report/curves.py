@@ -1,0 +1,155 @@
+"""Curves of `Results`: a figure against ε, and what is useful against what leaks."""
+
+from typing import Any
+
+from hf_dxprivacy import _validate
+from hf_dxprivacy.cards.picture import COLOURS
+from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.report.picture import Picture, panels
+from hf_dxprivacy.results import ORIGINAL, Result, Results
+
+# Mechanisms differ in their markers too, not in colour alone.
+MARKERS = {"calibrated": "o", "tem": "s", "laplace": "^", "mahalanobis": "v", "hyperbolic": "D"}
+OTHER = "#000000"
+
+
+def draw_results(results: Results, metric: str) -> Picture:
+    """Draw a metric against ε with its intervals, a panel for each task and dataset.
+
+    Figures without an ε, such as those of original texts and of random words, become level lines.
+
+    Args:
+        results: The figures; those of other metrics are left out.
+        metric: Which one to draw.
+
+    Raises:
+        InvalidValueError: If there is no figure of the metric.
+        MissingExtraError: If matplotlib is not installed.
+    """
+    chosen = _of_metric(results, metric)
+    places = list(dict.fromkeys((r.task, r.dataset) for r in chosen))
+    figure, axes = panels(len(places), 3.0)
+    for (task, dataset), each in zip(places, axes, strict=True):
+        here = chosen.where(task=task, dataset=dataset)
+        each.set_title(f"{task}, {dataset}", fontsize="medium")
+        for name in dict.fromkeys(r.mechanism for r in here):
+            _draw_against_epsilon(each, name, here.where(mechanism=name))
+        each.set_ylabel(metric)
+        each.set_xlabel("ε")
+        each.set_xscale("log", base=2)
+        each.xaxis.set_major_formatter("{x:g}")
+        each.grid(alpha=0.3)
+    _add_legend(figure)
+    listed = "; ".join(f"{task} on {dataset}" for task, dataset in places)
+    return Picture(
+        f"{metric} against ε",
+        f"Charts of {metric} against ε with confidence intervals, for {listed}. The numbers are in "
+        "the table of results.",
+        figure,
+    )
+
+
+def draw_tradeoff(utility: Results, privacy: Results) -> Picture:
+    """Draw a useful figure against a leaking one, a point for each mechanism and ε of both.
+
+    Args:
+        utility: Figures of one task, dataset and metric, such as the accuracy of a classifier.
+        privacy: The same of an attack, such as its share of successes.
+
+    Raises:
+        InvalidValueError: If either has not exactly one task, dataset and metric, or they share no
+            mechanism at an ε.
+        MissingExtraError: If matplotlib is not installed.
+    """
+    useful, leaking = _by_setting(utility), _by_setting(privacy)
+    shared = [setting for setting in useful if setting in leaking]
+    if not shared:
+        raise InvalidValueError("the two share no mechanism at an ε; measure both at the same ε")
+    figure, (axes,) = panels(1, 4.2)
+    for name in dict.fromkeys(name for name, _ in shared):
+        settings = [setting for setting in shared if setting[0] == name]
+        pairs = [(leaking[s], useful[s]) for s in settings]
+        _draw_pairs(axes, name, pairs)
+    axes.set_xlabel(_title(privacy[0]))
+    axes.set_ylabel(_title(utility[0]))
+    axes.grid(alpha=0.3)
+    _add_legend(figure)
+    return Picture(
+        "Utility against leakage",
+        f"A chart of {_title(utility[0])} against {_title(privacy[0])}, with ε beside each point. "
+        "Up is more useful, left leaks less. The numbers are in the table of results.",
+        figure,
+    )
+
+
+def _draw_against_epsilon(axes: Any, name: str, results: Results) -> None:
+    style = _style(name)
+    ordered = sorted((r for r in results if r.epsilon is not None), key=lambda r: r.epsilon or 0.0)
+    if ordered:
+        grid, values = [r.epsilon for r in ordered], [r.value for r in ordered]
+        axes.errorbar(grid, values, yerr=_errors(ordered), label=name, capsize=2, **style)
+    for r in results.where(epsilon=None):
+        dashes = "-" if name == ORIGINAL else "--"
+        axes.axhline(
+            r.value, color=style["color"], linewidth=1, linestyle=dashes, label=_label(name)
+        )
+
+
+def _draw_pairs(axes: Any, name: str, pairs: list[tuple[Result, Result]]) -> None:
+    x, y = zip(*pairs, strict=True)
+    values = [r.value for r in x], [r.value for r in y]
+    errors = {"xerr": _errors(x), "yerr": _errors(y)}
+    axes.errorbar(*values, label=_label(name), capsize=2, **errors, **_style(name))
+    for (across, up), result in zip(zip(*values, strict=True), x, strict=True):
+        if result.epsilon is not None:
+            place = {"xytext": (4, 4), "textcoords": "offset points"}
+            axes.annotate(f"{result.epsilon:g}", (across, up), fontsize="x-small", **place)
+
+
+def _add_legend(figure: Any) -> None:
+    """Name each mechanism once, below all panels."""
+    shown = [axes.get_legend_handles_labels() for axes in figure.axes]
+    named = {
+        label: handle
+        for handles, labels in shown
+        for handle, label in zip(handles, labels, strict=True)
+    }
+    handles, labels = named.values(), named.keys()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize="small")
+
+
+def _label(mechanism: str) -> str:
+    return "original" if mechanism == ORIGINAL else mechanism
+
+
+def _style(name: str) -> dict[str, Any]:
+    return {
+        "color": COLOURS.get(name, OTHER),
+        "marker": MARKERS.get(name, "x"),
+        "markersize": 4,
+        "linewidth": 1,
+    }
+
+
+def _errors(results: Any) -> list[list[float]]:
+    below = [r.value - r.low for r in results]
+    return [below, [r.high - r.value for r in results]]
+
+
+def _of_metric(results: Results, metric: str) -> Results:
+    _validate.one_of(dict.fromkeys(r.metric for r in results), metric=metric)
+    return results.where(metric=metric)
+
+
+def _by_setting(results: Results) -> dict[tuple[str, float | None], Result]:
+    """Return the figures by mechanism and ε, in the order of ε."""
+    if len({_title(r) for r in results}) != 1:
+        raise InvalidValueError(
+            "expected figures of exactly one task, dataset and metric; choose with results.where"
+        )
+    ordered = sorted(results, key=lambda r: r.epsilon or 0.0)
+    return {(r.mechanism, r.epsilon): r for r in ordered}
+
+
+def _title(result: Result) -> str:
+    return f"{result.metric} ({result.task}, {result.dataset})"
