@@ -21,6 +21,10 @@ class ArtifactError(InvalidValueError):
     """A stored file is missing, truncated, altered or does not belong to the others."""
 
 
+class BudgetExceededError(InvalidValueError):
+    """A release would cost more than a `PrivacyBudget` has left."""
+
+
 class HubError(DxPrivacyError, OSError):
     """The Hub refuses something, or can not be reached."""
 

@@ -32,8 +32,22 @@ _SEEDED = (
     "with_indices=True, equal rows get equal noise, so their equality shows."
 )
 
+_MEMOIZED = {
+    "row": "Memoized noise: rows with the same words become the same words in every release under "
+    "one key, ε, mechanism and space, which costs no more than the first. Disclosed: which rows "
+    "have the same words. The statement holds for inputs that agree in this, and only while the "
+    "key stays secret.",
+    "user": "Memoized noise: a word of a user becomes the same word everywhere, in every release "
+    "under one key, ε, mechanism and space, which costs no more than the first. Bounds add up over "
+    "the different words of a user. Disclosed: which words of a user are equal, and so how often "
+    "each comes. The statement holds for inputs that agree in this, and only while the key stays "
+    "secret.",
+}
 
-def text_disclosures(oov: str, case: str, stopwords: int, seeded: bool) -> tuple[str, ...]:
+
+def text_disclosures(
+    oov: str, case: str, stopwords: int, seeded: bool, memoize: str | None = None
+) -> tuple[str, ...]:
     """Say what a privatizer of texts releases beside the words it draws anew.
 
     Args:
@@ -41,6 +55,7 @@ def text_disclosures(oov: str, case: str, stopwords: int, seeded: bool) -> tuple
         case: "lower" or "preserve".
         stopwords: How many words of the language are kept as they are.
         seeded: Whether the noise comes from a fixed seed.
+        memoize: What is always released in the same way: "row", "user", or nothing.
 
     Returns:
         One sentence for each thing that the statement does not cover or rests on.
@@ -61,6 +76,8 @@ def text_disclosures(oov: str, case: str, stopwords: int, seeded: bool) -> tuple
         )
     if seeded:
         sentences.append(_SEEDED)
+    if memoize is not None:
+        sentences.append(_MEMOIZED[memoize])
     return tuple(sentences)
 
 

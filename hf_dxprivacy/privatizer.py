@@ -1,31 +1,25 @@
 """From rows to rows: the object that goes into `Dataset.map`."""
 
-import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
-from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, overload
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hf_dxprivacy import _validate, columns
-from hf_dxprivacy.errors import InvalidTypeError
-from hf_dxprivacy.guarantees import PrivacyGuarantee, text_disclosures
+from hf_dxprivacy import _validate, columns, reading
+from hf_dxprivacy.budget import PrivacyBudget
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import DEFAULT, FLAT, Mechanism, required_index, resolve_mechanism
-from hf_dxprivacy.plan import Case, OutOfVocabulary, Plan, WordCounts
-from hf_dxprivacy.randomness import row_streams
+from hf_dxprivacy.memo import Memo, Memoize
+from hf_dxprivacy.plan import Case, OutOfVocabulary, WordCounts
+from hf_dxprivacy.promise import PromisingPrivatizer
+from hf_dxprivacy.reading import Mask, Reading, RowKeys
 from hf_dxprivacy.settings import Settings, SpaceReference
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.stored import StoredPrivatizer
-from hf_dxprivacy.text import Cell, Row, RowReader, fill, stop_words
+from hf_dxprivacy.text import Cell, Row, fill, stop_words
 
 
-class DxPrivatizer(StoredPrivatizer):
+class DxPrivatizer(PromisingPrivatizer):
     """Replaces the words of texts by other words, with a metric differential privacy guarantee.
 
     An instance goes straight into ``Dataset.map``, with ``batched=True`` or without, and with any
@@ -52,6 +46,13 @@ class DxPrivatizer(StoredPrivatizer):
         index: How "laplace" and "mahalanobis" search: "flat" (exact), or the kind of an index that
             the space has, or is stored with.
         device: Where they compute: "cpu".
+        memoize: For data that are released again and again. "row": rows with the same words always
+            become the same words, whatever else is in the data. "user": a word of a user always
+            becomes the same word. What is equal then shows; see docs/repeated-releases.md.
+        user_column: The column that says whose a row is, for memoize="user" or a budget of users.
+        key: The secret that `memoize` needs: 32 bytes or more, as ``secrets.token_bytes(32)``
+            makes them, or the `Path` of a file that holds them.
+        budget: A `PrivacyBudget` that is charged before anything is released.
         **options: The mechanism's own options, such as ``lam=`` for "mahalanobis".
 
     Raises:
@@ -73,6 +74,10 @@ class DxPrivatizer(StoredPrivatizer):
         seed: int | None = None,
         index: str = FLAT,
         device: Literal["cpu"] = "cpu",
+        memoize: Memoize | None = None,
+        user_column: str | None = None,
+        key: bytes | Path | None = None,
+        budget: PrivacyBudget | None = None,
         **options: Any,
     ) -> None:
         _validate.one_of(("centroid", "drop", "keep"), oov=oov)
@@ -95,11 +100,14 @@ class DxPrivatizer(StoredPrivatizer):
         self.oov = oov
         self.case = case
         self.seed = None if seed is None else int(seed)
+        self.memo = Memo.of(memoize, key, seed)
+        self.budget = budget
+        self.user_column = reading.user_column(user_column, memoize, budget)
         self.index = self.mechanism.parameters.get("index", FLAT)
         self.device = device
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = ("guarantee", "_reader", "_settings")
+        derived = ("guarantee", "_law", "_reader", "_settings")
         state = {k: v for k, v in self.__dict__.items() if k not in derived}
         # A set iterates in another order in every process, and the fingerprint would follow.
         state["stopwords"] = tuple(sorted(self.stopwords))
@@ -113,30 +121,9 @@ class DxPrivatizer(StoredPrivatizer):
         return f"{type(self).__name__}({self.space!r}, {settings}, oov={self.oov!r})"
 
     @property
-    def space(self) -> EmbeddingSpace:
-        """The embedding space."""
-        return self.mechanism.space
-
-    @property
     def epsilon(self) -> float:
         """ε as it was asked for; `guarantee` says what is certified."""
         return self.mechanism.epsilon
-
-    @cached_property
-    def guarantee(self) -> PrivacyGuarantee:
-        """What holds for each word that goes through this privatizer, and what it rests on."""
-        bare = self.mechanism.guarantee
-        return replace(
-            bare,
-            # A word that is released or dropped as such, or a letter case that is, can be told
-            # from every other for certain.
-            ldp_epsilon=bare.ldp_epsilon if self._hides_every_word else math.inf,
-            assumptions=(
-                *bare.assumptions,
-                *self._disclosures,
-            ),
-            log_ratio_bound=self._bound,
-        )
 
     @property
     def settings(self) -> Settings:
@@ -167,14 +154,16 @@ class DxPrivatizer(StoredPrivatizer):
 
         Args:
             examples: A row or a batch: a dict (of lists), a pandas DataFrame or an Arrow table.
-            indices: The row index or indices, with ``with_indices=True``; used with a seed.
+            indices: The row index or indices, with ``with_indices=True``; used with a seed,
+                and by a budget.
             rank: The worker's number, with ``with_rank=True`` beside it; not used.
 
         Returns:
             The output columns; for a DataFrame or an Arrow table, the table with them.
 
         Raises:
-            InvalidValueError: If a text column is missing.
+            InvalidValueError: If a column is missing, or a row has no user and needs one.
+            BudgetExceededError: If the budget does not suffice. Nothing is released then.
             InvalidTypeError: If a cell is neither text, tokens nor missing.
         """
         del rank
@@ -184,7 +173,7 @@ class DxPrivatizer(StoredPrivatizer):
             row = {name: [examples[name]] for name in self._inputs}
             key = None if indices is None else [indices]
             return {name: cells[0] for name, cells in self._columns(row, key).items()}
-        if not table and indices is None and (self.seed is not None or self.oov == "drop"):
+        if not table and indices is None and self._must_tell_rows_from_batches:
             columns.require_clear(examples, self.text_columns)
         batch = columns.read(examples, self._inputs)
         keys = columns.row_keys(indices, len(batch[self.text_columns[0]]), table)
@@ -204,6 +193,7 @@ class DxPrivatizer(StoredPrivatizer):
             The released text or texts.
 
         Raises:
+            BudgetExceededError: If the budget does not suffice. Nothing is released then.
             InvalidTypeError: If it is neither, or one of them is neither text, tokens nor missing.
         """
         if isinstance(texts, str):
@@ -223,78 +213,87 @@ class DxPrivatizer(StoredPrivatizer):
         Args:
             cells: Texts, token lists or None.
             column: The column's name, which tells its seeded noise from another column's.
-            keys: Row indices, for seeded noise.
+            keys: Row indices, for seeded noise and for a budget.
 
         Returns:
             The released cells and the counts. Only the cells are covered by the guarantee.
         """
-        rows = self._reader.read_column(cells, column, keys)
-        released, counts = self._replaced(rows, column, keys)
-        return fill(rows, released), counts
+        read = self._read(cells, column, RowKeys(keys))
+        self._charge([read])
+        released, counts = self._replaced(read)
+        return fill(read.rows, released), counts
 
-    def _replaced(
+    def _columns(
+        self, batch: columns.Columns, indices: Sequence[int] | None
+    ) -> dict[str, list[Any]]:
+        owner = self.user_column
+        users = None if owner is None else reading.users(batch[owner], owner, indices)
+        keys = RowKeys(indices, users)
+        read = [self._read(batch[name], name, keys, batch) for name in self.text_columns]
+        self._charge(read)
+        result: dict[str, list[Any]] = {}
+        for at, each in enumerate(read):
+            result |= self._shown(at, each, self._replaced(each)[0])
+        return result
+
+    def _read(
         self,
-        rows: Sequence[Row | None],
+        cells: Sequence[Any],
         column: str,
-        keys: Sequence[int] | None,
-        slots: NDArray[np.bool_] | None = None,
-    ) -> tuple[list[list[str | None]], WordCounts]:
-        """Return for each row what takes the place of its words; `slots` as for `Plan.of`."""
-        words = list(chain.from_iterable(row for row in rows if row is not None))
-        plan = Plan.of(words, self.space, self.stopwords, self.oov, slots)
-        ends = np.cumsum([len(row or ()) for row in rows], dtype=np.int64)
-        drawn = np.split(plan.drawn, ends)[:-1]
-        # Which words are drawn is a part of what a stream is for: two releases that choose others
-        # of one text, with the same noise, would cancel it out.
-        contents = [(*(r or ()), d.tobytes().hex()) for r, d in zip(rows, drawn, strict=True)]
-        counts = [np.count_nonzero(part) for part in drawn]
-        streams = row_streams(self.seed, (self._settings, column), contents, keys, counts)
-        outputs = self.mechanism.sample(plan.ids[plan.drawn], streams)
-        released = iter(plan.released(words, outputs, self.space.words, self.oov, self.case))
-        return [list(islice(released, len(row or ()))) for row in rows], plan.counts(outputs)
+        keys: RowKeys,
+        batch: columns.Columns | None = None,
+    ) -> Reading:
+        if self.user_column is not None and keys.users is None:
+            raise InvalidValueError(
+                f"nobody knows whose these texts are: pass rows with the column "
+                f"{self.user_column!r} to the privatizer itself, as dataset.map(privatizer) does"
+            )
+        rows = self._reader.read_column(cells, column, keys.indices)
+        masks = self._masks(rows, batch)
+        return Reading.of(column, keys, rows, masks, self.space, self.stopwords, self.oov)
 
-    def _columns(self, batch: columns.Columns, keys: Sequence[int] | None) -> dict[str, list[Cell]]:
-        pairs = zip(self.text_columns, self.output_columns, strict=True)
-        return {out: self.privatize_counted(batch[name], name, keys)[0] for name, out in pairs}
+    def _masks(
+        self, rows: Sequence[Row | None], batch: columns.Columns | None
+    ) -> Sequence[Mask | None] | None:
+        """Return for each row which of its words may be drawn; None if all may."""
+        del rows, batch
+        return None
+
+    def _charge(self, read: Sequence[Reading]) -> None:
+        if self.budget is not None:
+            self.budget.charge([each.expense(self.mechanism, self.budget.unit) for each in read])
+
+    def _replaced(self, read: Reading) -> tuple[list[list[str | None]], WordCounts]:
+        """Return for each row what takes the place of its words."""
+        if self.memo is None:
+            streams = read.streams(self.seed, self._settings)
+            outputs = self.mechanism.sample(read.plan.ids[read.plan.drawn], streams)
+        else:
+            outputs = self.memo.draw(
+                self.mechanism.sample, self._law, read.inputs, read.keys.users or ()
+            )
+        plan, vocabulary = read.plan, self.space.words
+        released = iter(plan.released(read.words, outputs, vocabulary, self.oov, self.case))
+        return [list(islice(released, len(row or ()))) for row in read.rows], plan.counts(outputs)
+
+    def _shown(
+        self, at: int, read: Reading, released: Sequence[Sequence[str | None]]
+    ) -> dict[str, list[Any]]:
+        """Return the output columns of the text column at a place."""
+        return {self.output_columns[at]: fill(read.rows, released)}
+
+    @property
+    def _must_tell_rows_from_batches(self) -> bool:
+        """Whether the tokens of one row come out otherwise than as many texts of one word."""
+        return self.seed is not None or self.memo is not None or self.oov == "drop"
 
     @property
     def _inputs(self) -> tuple[str, ...]:
         """All columns that are read."""
-        return self.text_columns
+        owner = () if self.user_column is None else (self.user_column,)
+        return tuple(dict.fromkeys((*self.text_columns, *owner)))
 
     @property
     def _sources(self) -> dict[str, columns.Source]:
         """Where each output column has its type from."""
         return dict(zip(self.output_columns, self.text_columns, strict=True))
-
-    @property
-    def _disclosures(self) -> tuple[str, ...]:
-        return text_disclosures(self.oov, self.case, len(self.stopwords), self.seed is not None)
-
-    @property
-    def _hides_every_word(self) -> bool:
-        return self.oov == "centroid" and self.case == "lower" and not self.stopwords
-
-    @cached_property
-    def _settings(self) -> str:
-        """All that decides what is drawn, for which word and by which law."""
-        kept = sorted(self.stopwords)
-        return json.dumps([self.space.digest, self.mechanism.law, self.oov, kept])
-
-    @cached_property
-    def _reader(self) -> RowReader:
-        return RowReader()
-
-    def _bound(self, text_a: Any, text_b: Any) -> float:
-        """Bound the log-ratio of two texts; see `PrivacyGuarantee.bound`."""
-        visible_a, ids_a = self._visible(text_a)
-        visible_b, ids_b = self._visible(text_b)
-        if visible_a != visible_b:
-            return math.inf
-        return self.mechanism.id_bound(ids_a, ids_b)
-
-    def _visible(self, text: Any) -> tuple[list[Any], NDArray[np.int64]]:
-        """Return what a release of a text shows for certain, and the inputs of the words drawn."""
-        row = self._reader.read_text(text)
-        plan = Plan.of(row.words, self.space, self.stopwords, self.oov)
-        return plan.visible(row, self.oov, self.case), plan.ids[plan.drawn]

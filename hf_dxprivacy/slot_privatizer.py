@@ -11,12 +11,13 @@ from hf_dxprivacy import columns
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import HubAccess, fetch
 from hf_dxprivacy.mechanisms import DEFAULT, Mechanism
-from hf_dxprivacy.plan import Plan, WordCounts
+from hf_dxprivacy.plan import Plan
 from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.reading import Reading
 from hf_dxprivacy.settings import FILE, Settings, SlotSettings
 from hf_dxprivacy.slots import Mask, Selector, spans, stored_parts
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.text import Cell, Row, TokenRow, case_pattern, fill
+from hf_dxprivacy.text import Row, TokenRow, case_pattern
 
 _DISCLOSED = (
     "Only slots are perturbed. Not covered, released: every other word as it is, and which words "
@@ -99,41 +100,20 @@ class SlotPrivatizer(DxPrivatizer):
             spans_column=list(self.spans_columns) or None,
         )
 
-    def privatize_counted(
-        self, cells: Sequence[Any], column: str = "text", keys: Sequence[int] | None = None
-    ) -> tuple[list[Cell], WordCounts]:
-        """Privatize cells, and count what happened to their words; see `DxPrivatizer`.
+    def _masks(
+        self, rows: Sequence[Row | None], batch: columns.Columns | None
+    ) -> Sequence[Mask | None]:
+        return self.selector.masks(rows, batch)
 
-        Raises:
-            InvalidValueError: If the selector needs other columns.
-        """
-        rows, _, released, counts = self._perturbed(cells, column, keys)
-        return fill(rows, released), counts
-
-    def _perturbed(
-        self,
-        cells: Sequence[Any],
-        column: str,
-        keys: Sequence[int] | None,
-        batch: columns.Columns | None = None,
-    ) -> tuple[list[Row | None], list[Mask | None], list[list[str | None]], WordCounts]:
-        """Return the rows as they were read, their masks, and the words that take their places."""
-        rows = self._reader.read_column(cells, column, keys)
-        masks = self.selector.masks(rows, batch)
-        present = [mask for mask in masks if mask is not None]
-        slots = np.concatenate([np.empty(0, np.bool_), *present])
-        return rows, masks, *self._replaced(rows, column, keys, slots)
-
-    def _columns(self, batch: columns.Columns, keys: Sequence[int] | None) -> dict[str, list[Any]]:
-        result: dict[str, list[Any]] = {}
-        for at, name in enumerate(self.text_columns):
-            rows, masks, released, _ = self._perturbed(batch[name], name, keys, batch)
-            result[self.output_columns[at]] = fill(rows, released)
-            shown = list(zip(rows, released, masks, strict=True))
-            if self.mask_columns:
-                result[self.mask_columns[at]] = [_mask_of(*each) for each in shown]
-            if self.spans_columns:
-                result[self.spans_columns[at]] = [_spans_of(*each) for each in shown]
+    def _shown(
+        self, at: int, read: Reading, released: Sequence[Sequence[str | None]]
+    ) -> dict[str, list[Any]]:
+        result = super()._shown(at, read, released)
+        rows = list(zip(read.rows, released, read.masks or (), strict=True))
+        if self.mask_columns:
+            result[self.mask_columns[at]] = [_mask_of(*row) for row in rows]
+        if self.spans_columns:
+            result[self.spans_columns[at]] = [_spans_of(*row) for row in rows]
         return result
 
     @property
@@ -168,7 +148,7 @@ class SlotPrivatizer(DxPrivatizer):
 
     @property
     def _inputs(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.text_columns, *self.selector.columns)))
+        return tuple(dict.fromkeys((*super()._inputs, *self.selector.columns)))
 
     @property
     def _disclosures(self) -> tuple[str, ...]:
@@ -192,11 +172,11 @@ class SlotPrivatizer(DxPrivatizer):
             raise InvalidTypeError("expected two texts, got a missing one")
         plan = Plan.of(row.words, self.space, self.stopwords, self.oov, mask)
         gaps = [""] * len(row)
-        shown = [self._shown(*fate) for fate in zip(row.words, plan.drawn, plan.kept, strict=True)]
+        shown = [self._fate(*fate) for fate in zip(row.words, plan.drawn, plan.kept, strict=True)]
         carrier = [row.filled(gaps), row.places(gaps)]
         return [*carrier, mask.tolist(), shown], plan.ids[plan.drawn]
 
-    def _shown(self, word: str, drawn: bool, kept: bool) -> str | None:
+    def _fate(self, word: str, drawn: bool, kept: bool) -> str | None:
         """Return what a release shows of a word for certain."""
         if drawn:
             return case_pattern(word) if self.case == "preserve" else None

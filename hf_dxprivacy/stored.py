@@ -25,7 +25,10 @@ class StoredPrivatizer(Publishable):
     published_files: ClassVar[tuple[str, ...]] = (settings.FILE, cards.README)
     settings_class: ClassVar[type[Settings]] = Settings
     # What may differ between two uses of one stored privatizer.
-    per_use: ClassVar[tuple[str, ...]] = ("text_column", "output_column", "seed", "device")
+    per_use: ClassVar[tuple[str, ...]] = (
+        *("text_column", "output_column", "seed", "device"),
+        *("memoize", "user_column", "key", "budget"),
+    )
 
     @property
     @abstractmethod
@@ -69,7 +72,7 @@ class StoredPrivatizer(Publishable):
             force_download: Fetch again what the cache has.
             **arguments: With a space, as for the class; ``epsilon=`` is required. With a
                 privatizer, which has its own ε and logs it: ``text_column``, ``output_column``,
-                ``seed``, ``device``.
+                ``seed``, ``device``, ``memoize``, ``user_column``, ``key``, ``budget``.
 
         Raises:
             InvalidValueError: If there is no such space or privatizer, or ε is missing.

@@ -1,0 +1,185 @@
+"""A column of a batch as it was read: its rows, whose they are, and what becomes of their words."""
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy import columns
+from hf_dxprivacy.budget import EVERYBODY, BudgetUnit, Expense, PrivacyBudget
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.mechanisms import Mechanism
+from hf_dxprivacy.mechanisms.base import METRIC_NAMES
+from hf_dxprivacy.memo import Memoize
+from hf_dxprivacy.plan import OutOfVocabulary, Plan
+from hf_dxprivacy.randomness import RowStreams, row_streams
+from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.text import Row
+from hf_dxprivacy.text.rows import is_missing
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class RowKeys:
+    """What the rows of a batch are known by.
+
+    Attributes:
+        indices: The index of each row, if known.
+        users: Whose each row is, if known.
+    """
+
+    indices: Sequence[int] | None = None
+    users: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The rows of a column, and what is to become of their words.
+
+    Attributes:
+        column: Name of the column.
+        keys: What its rows are known by.
+        rows: The rows; None for a missing one.
+        masks: For each row which of its words may be drawn; None if all may.
+        words: (m,) the words of all rows.
+        plan: What is to become of each.
+    """
+
+    column: str
+    keys: RowKeys
+    rows: list[Row | None]
+    masks: Sequence[Mask | None] | None
+    words: list[str]
+    plan: Plan
+
+    @classmethod
+    def of(
+        cls,
+        column: str,
+        keys: RowKeys,
+        rows: list[Row | None],
+        masks: Sequence[Mask | None] | None,
+        space: EmbeddingSpace,
+        stopwords: AbstractSet[str],
+        oov: OutOfVocabulary,
+    ) -> "Reading":
+        """Look up the words of rows; see `Plan.of`."""
+        words = list(chain.from_iterable(row for row in rows if row is not None))
+        slots = None
+        if masks is not None:
+            slots = np.concatenate([np.empty(0, np.bool_), *(m for m in masks if m is not None)])
+        return cls(column, keys, rows, masks, words, Plan.of(words, space, stopwords, oov, slots))
+
+    @cached_property
+    def drawn(self) -> list[Mask]:
+        """For each row which of its words are drawn anew."""
+        return self._by_row(self.plan.drawn)
+
+    @property
+    def inputs(self) -> list[NDArray[np.int64]]:
+        """For each row the inputs of the words that are drawn anew."""
+        pairs = zip(self._by_row(self.plan.ids), self.drawn, strict=True)
+        return [ids[drawn] for ids, drawn in pairs]
+
+    def streams(self, seed: int | None, settings: str) -> RowStreams:
+        """Return the noise of the words that are drawn anew.
+
+        Args:
+            seed: None for fresh noise.
+            settings: What a seed is used for, beside the column.
+        """
+        # Which words are drawn is a part of what a stream is for: two releases that choose others
+        # of one text, with the same noise, would cancel it out.
+        pairs = zip(self.rows, self.drawn, strict=True)
+        contents = [(*(row or ()), drawn.tobytes().hex()) for row, drawn in pairs]
+        return row_streams(seed, (settings, self.column), contents, self.keys.indices, self._counts)
+
+    def expense(self, mechanism: Mechanism, unit: BudgetUnit) -> Expense:
+        """Return what the release of this column costs.
+
+        Args:
+            mechanism: What draws the words.
+            unit: What is protected: any one word, or all words of a user, who must be known then.
+        """
+        counts, space = self._counts, mechanism.space
+        uses: Counter[Hashable] = Counter()
+        if unit == "user":
+            for user, count in zip(self.keys.users or (), counts, strict=True):
+                uses[user] += count
+        elif self.keys.indices is None:
+            uses[EVERYBODY] = int(any(counts))
+        else:
+            uses.update(int(i) for i, n in zip(self.keys.indices, counts, strict=True) if n)
+        return Expense(
+            purpose=f"column {self.column!r} by {mechanism.name!r}",
+            epsilon=mechanism.space_epsilon,
+            metric=f"{METRIC_NAMES[space.metric]} in the space {space.digest[:12]}",
+            uses=+uses,
+        )
+
+    @property
+    def _counts(self) -> list[int]:
+        return [int(np.count_nonzero(drawn)) for drawn in self.drawn]
+
+    def _by_row(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        ends = np.cumsum([len(row or ()) for row in self.rows], dtype=np.int64)
+        return np.split(values, ends)[:-1]
+
+
+def user_column(
+    name: str | None, memoize: Memoize | None, budget: PrivacyBudget | None
+) -> str | None:
+    """Check a name of a column of users against what it is for.
+
+    Raises:
+        InvalidTypeError: If it, or the budget, is of the wrong type.
+        InvalidValueError: If it is missing, or for nothing.
+    """
+    if budget is not None and not isinstance(budget, PrivacyBudget):
+        raise InvalidTypeError(
+            f"expected budget to be a PrivacyBudget, got a {type(budget).__name__}"
+        )
+    needed = memoize == "user" or (budget is not None and budget.unit == "user")
+    if needed != (name is not None):
+        raise InvalidValueError(
+            'memoize="user" and a budget of users need user_column=, the column that says whose a '
+            "row is, and nothing else does"
+        )
+    return None if name is None else columns.names("user_column", name, 1)[0]
+
+
+def users(values: Sequence[Any], column: str, indices: Sequence[int] | None) -> list[str]:
+    """Return whose each row is, so that 7 and "7" are one.
+
+    Args:
+        values: The column that says it.
+        column: Its name, for messages.
+        indices: The index of each row, for messages, if known.
+
+    Raises:
+        InvalidValueError: If a row is nobody's.
+        InvalidTypeError: If a value is neither a string nor a whole number.
+    """
+    result = []
+    for position, value in enumerate(values):
+        where = f"{position} of the batch" if indices is None else str(indices[position])
+        if is_missing(value):
+            raise InvalidValueError(
+                f"column {column!r}, row {where}: there is no user, and every row needs one; give "
+                "each row without a user one of its own, or leave it out"
+            )
+        if isinstance(value, bool) or not isinstance(value, (str, Integral)):
+            raise InvalidTypeError(
+                f"column {column!r}, row {where}: expected a user to be a string or a whole "
+                f"number, got a {type(value).__name__}"
+            )
+        result.append(str(value))
+    return result
