@@ -18,9 +18,9 @@ from hf_dxprivacy.guarantees import upward
 from hf_dxprivacy.mechanisms.base import Mechanism
 from hf_dxprivacy.mechanisms.certificate import (
     calibrated_rate,
-    privacy_levels,
     truncation_weight,
 )
+from hf_dxprivacy.mechanisms.levels import privacy_levels
 from hf_dxprivacy.mechanisms.rejection import BLOCK_BYTES, RowSampler
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -104,7 +104,7 @@ class ExponentialMechanism(Mechanism):
         quadratic in the size of the vocabulary.
         """
         floor = math.exp(-self.rate * self.radius)
-        return privacy_levels(self.space, [self.rate], floor, progress=progress)[self.rate]
+        return privacy_levels(self.space, [0], floor, self.rate, progress)[0]
 
     def _weights(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.exp(-self.rate * np.minimum(distances, self.radius))

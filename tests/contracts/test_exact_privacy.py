@@ -12,12 +12,14 @@ import pytest
 from hf_dxprivacy.mechanisms import (
     CalibratedExponential,
     TruncatedExponential,
-    certificate,
     create_mechanism,
+    normalisers,
 )
-from hf_dxprivacy.mechanisms.certificate import privacy_levels, truncation_weight
+from hf_dxprivacy.mechanisms import levels as levels_module
+from hf_dxprivacy.mechanisms.certificate import truncation_weight
 from hf_dxprivacy.mechanisms.certificate_store import grid_rate
 from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
+from hf_dxprivacy.mechanisms.levels import privacy_levels
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 # Extended precision where the platform has it, so that the reference is the better number.
@@ -137,11 +139,11 @@ def test_calibration_takes_the_largest_slope_of_the_grid(
     space: EmbeddingSpace, epsilon: float
 ) -> None:
     chosen = CalibratedExponential(space, epsilon)
-    steeper = [grid_rate(k) for k in range(-80, 120) if chosen.rate < grid_rate(k) <= epsilon]
+    steeper = [k for k in range(-80, 120) if chosen.rate < grid_rate(k) <= epsilon]
     floor = truncation_weight(len(space), 0.001)
     assert steeper
     assert min(privacy_levels(space, steeper, floor).values()) > epsilon
-    assert privacy_levels(space, [chosen.rate], floor)[chosen.rate] == pytest.approx(
+    assert privacy_levels(space, [0], floor, chosen.rate)[0] == pytest.approx(
         chosen.exact_epsilon(), rel=1e-9
     )
 
@@ -195,15 +197,16 @@ def test_tiles_do_not_change_the_level(
         space.metric,
         space.scale,
     )
-    rates = [0.3, 2.0, 6.0]
     floor = truncation_weight(len(small), 0.01)
-    monkeypatch.setattr(certificate, "TILE", tile)
-    levels = privacy_levels(small, rates, floor)
+    monkeypatch.setattr(levels_module, "TILE", tile)
+    monkeypatch.setattr(normalisers, "COLUMNS", tile)
+    levels = privacy_levels(small, [-20, 0, 77], floor, rate=1.3)
     distances = naive_distances(small)
-    for rate in rates:
+    for step, certified in levels.items():
+        rate = 1.3 * grid_rate(step)
         gamma = -math.log(floor) / rate
         level = level_of(log_law(distances, rate, gamma), np.minimum(distances, gamma))
-        assert level <= levels[rate] <= level * (1 + 1e-5)
+        assert level <= certified <= level * (1 + 1e-5)
 
 
 def awkward_space(metric: str, kind: str) -> EmbeddingSpace:
@@ -249,15 +252,15 @@ def test_unknown_words_count_as_an_input(metric: str, size: int) -> None:
     angles = 2 * np.pi * np.arange(size) / size
     ring = 0.6 * np.column_stack([np.cos(angles), np.sin(angles)])
     space = EmbeddingSpace.from_vectors([f"w{k}" for k in range(size)], ring, metric)
-    rates = [0.1, 1.0, 4.0, 20.0, 60.0]
     floor = truncation_weight(size, 0.001)
-    levels = privacy_levels(space, rates, floor)
+    levels = privacy_levels(space, [-106, 0, 64, 138, 189], floor)
     distances = naive_distances(space)
-    for rate in rates:
+    for step, certified in levels.items():
+        rate = grid_rate(step)
         gamma = -math.log(floor) / rate
         logs, truncated = log_law(distances, rate, gamma), np.minimum(distances, gamma)
         level = level_of(logs, truncated)
-        assert level * (1 - 1e-9) <= levels[rate] <= level * (1 + 1e-5)
+        assert level * (1 - 1e-9) <= certified <= level * (1 + 1e-5)
         among_words = level_of(logs[:-1], truncated[:-1, :-1])
         assert among_words == pytest.approx(rate)
         if rate <= 4 and size != 3:

@@ -30,9 +30,9 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     calls: list[int] = []
     honest = certificate.privacy_levels
 
-    def noted(space: EmbeddingSpace, rates: list[float], *rest: Any, **options: Any) -> Any:
-        calls.append(len(rates))
-        return honest(space, rates, *rest, **options)
+    def noted(space: EmbeddingSpace, steps: list[int], *rest: Any, **options: Any) -> Any:
+        calls.append(len(steps))
+        return honest(space, steps, *rest, **options)
 
     monkeypatch.setattr(certificate, "privacy_levels", noted)
     return calls
