@@ -27,7 +27,7 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 # ε·d at the median distance to the nearest neighbour: from where to where if no ε are given.
 # Outside its range "calibrated" would take long for most spaces.
 WIDE, CERTIFIED = (0.25, 512.0), (1.0, 16.0)
-STEPS_PER_OCTAVE = 8
+STEPS_PER_OCTAVE = 16
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def suggest_epsilon(
         min_sw: Least S_w that is allowed.
         words: Words of the space that have to meet it. By default all of them, which takes long
             for large spaces; `sample_words` draws some.
-        epsilons: ε to try, in any order. By default steps of 9 %, from 0.25 to 512 divided by the
+        epsilons: ε to try, in any order. By default steps of 4 %, from 0.25 to 512 divided by the
             median distance to the nearest neighbour; for "calibrated" from 1 to 16, and those
             that the space does not know yet are certified first.
         confidence: c in (0, 1).
