@@ -1,0 +1,210 @@
+"""The demo page in a browser: what is shown, what is asked for from elsewhere, what is kept."""
+
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("gradio")
+pytest.importorskip("playwright")
+
+from chromium import open_browser, requests_of, scrolls_sideways
+from playwright.sync_api import Browser, Page, expect
+
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+SENTENCE = "The soup was cold and the waiter rude."
+WORDS = 8
+PATIENCE = 60_000.0
+
+
+@dataclass(frozen=True)
+class Server:
+    """A page that is served.
+
+    Attributes:
+        url: Where.
+        process: By what.
+        folder: Where its temporary files and its log are.
+    """
+
+    url: str
+    process: "subprocess.Popen[str]"
+    folder: Path
+
+    def holds(self, text: str) -> bool:
+        """Ask whether a session of the page still holds a text."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{text}\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline() == "yes\n"
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("page")
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("page_server.py")), str(free_port())],
+            env={**os.environ, "TMPDIR": str(folder), "GRADIO_TEMP_DIR": str(folder)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+        assert process.stdout is not None
+        yield Server(process.stdout.readline().strip(), process, folder)
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(browser: Browser, server: Server) -> Iterator[Page]:
+    """The page in a window of its own, all of whose requests stay on this machine."""
+    opened = browser.new_page()
+    opened.set_default_timeout(PATIENCE)
+    addresses = requests_of(opened)
+    opened.goto(server.url)
+    yield opened
+    assert len(addresses) > 10
+    assert [address for address in addresses if not address.startswith(server.url)] == []
+    opened.close()
+
+
+def privatize(page: Page, text: str) -> None:
+    page.get_by_label("Text", exact=True).fill(text)
+    press(page)
+
+
+def press(page: Page) -> None:
+    page.get_by_role("button", name="Privatize").click()
+
+
+def changed(page: Page, words: int = WORDS) -> int:
+    """Return how many words are said to have changed, once it is said of so many words."""
+    said = page.get_by_role("status").filter(has_text=f"of {words:,} words changed")
+    found = re.match(r"[\d,]+", said.inner_text())
+    assert found is not None
+    count = int(found[0].replace(",", ""))
+    assert page.locator(".dx-text mark").count() == count
+    return count
+
+
+def test_words_change_as_the_slider_says(page: Page) -> None:
+    slider = page.get_by_role("slider")
+    slider.press("Home")
+    privatize(page, SENTENCE)
+    # Each word stays with a probability below 0.001.
+    assert changed(page) >= WORDS - 2
+    released = page.locator(".dx-text").inner_text()
+    assert len(released.split()) == WORDS
+    assert released.endswith(".")
+    assert "ε = 1 per unit" in page.locator(".dx-guarantee").inner_text()
+    slider.press("End")
+    press(page)
+    page.get_by_text("ε = 16 per unit").wait_for()
+    # And now with one above 0.99.
+    assert changed(page) <= 1
+    rows = page.get_by_role("table").get_by_role("row")
+    assert rows.count() == 1 + len(set(SENTENCE.lower().split()))
+    assert "new release of the same text" in page.locator("body").inner_text()
+
+
+def test_another_space_and_mechanism_bring_their_own_range(page: Page) -> None:
+    page.get_by_label("wordnet-poincare").check()
+    page.get_by_label("hyperbolic").check()
+    slider = page.get_by_role("slider")
+    expect(slider).to_have_attribute("min", "32")
+    expect(page.get_by_label("laplace")).to_have_count(0)
+    privatize(page, "the guitar of zzyzx")
+    assert changed(page, 4) >= 1
+    assert "hyperbolic distance" in page.locator(".dx-guarantee").inner_text()
+    table = page.get_by_role("table").inner_text()
+    assert table.count("not in the vocabulary") == 3
+    assert "guitar" in table
+
+
+def test_the_keyboard_is_enough(page: Page) -> None:
+    def tab_to(selector: str) -> None:
+        for _ in range(30):
+            page.keyboard.press("Tab")
+            if page.locator(f"{selector}:focus").count():
+                return
+        pytest.fail(f"the key does not lead to {selector}")
+
+    tab_to("textarea")
+    page.keyboard.type(SENTENCE)
+    tab_to("input[type=range]")
+    page.keyboard.press("Home")
+    tab_to("button.primary")
+    page.keyboard.press("Enter")
+    assert changed(page) >= WORDS - 2
+    tab_to(".dx-text")
+
+
+def test_ten_thousand_words_are_no_trouble(page: Page) -> None:
+    vocabulary = EmbeddingSpace.from_pretrained("wordnet-gloss").words
+    words = random.Random(5).choices(vocabulary, k=10_000)
+    privatize(page, " ".join(words))
+    # At ε = 6 between a third and a half of the words stay.
+    assert 4_000 < changed(page, 10_000) < 8_000
+    assert len(page.locator(".dx-text").inner_text().split()) == 10_000
+    assert page.get_by_role("table").get_by_role("row").count() == 21
+    assert f"first 20 of {len(set(words)):,} different" in page.locator("body").inner_text()
+
+
+def test_what_is_missing_is_said_and_markup_is_text(page: Page) -> None:
+    privatize(page, "   ")
+    expect(page.get_by_role("alert").filter(has_text="There is no text yet.")).to_be_visible()
+    page.get_by_role("slider").press("End")
+    privatize(page, "<img src=x> {{value}} ${value} soup")
+    page.get_by_role("status").wait_for()
+    assert page.locator(".dx-text img").count() == 0
+    released = page.locator(".dx-text").inner_text()
+    assert re.fullmatch(r"<\S+ \S+=\S+> \{\{\S+\}\} \$\{\S+\} \S+", released)
+
+
+def test_it_fits_a_telephone(page: Page) -> None:
+    page.set_viewport_size({"width": 375, "height": 700})
+    privatize(page, SENTENCE)
+    changed(page)
+    assert not scrolls_sideways(page)
+
+
+def test_no_text_is_kept(page: Page, server: Server) -> None:
+    secret = "xylographer"
+    privatize(page, f"{secret} {secret}")
+    changed(page, 2)
+    expect(page.get_by_role("table").get_by_text(secret)).to_be_visible()
+    # The answer is out before what was held of it is dropped.
+    page.wait_for_timeout(500.0)
+    assert not server.holds(secret)
+    files = [path for path in server.folder.rglob("*") if path.is_file()]
+    assert server.folder / "log" in files
+    assert not [path for path in files if secret.encode() in path.read_bytes()]
+    kept = page.evaluate(
+        "async () => JSON.stringify([{...localStorage}, {...sessionStorage}, "
+        "document.cookie, await indexedDB.databases(), await caches.keys()])"
+    )
+    assert secret not in kept
+    assert kept.endswith(',"",[],[]]')
