@@ -6,14 +6,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from hf_dxprivacy import _validate, columns, reading
+from hf_dxprivacy import _validate, columns
 from hf_dxprivacy.budget import PrivacyBudget
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import DEFAULT, FLAT, Mechanism, required_index, resolve_mechanism
 from hf_dxprivacy.memo import Memo, Memoize
 from hf_dxprivacy.plan import Case, OutOfVocabulary, WordCounts
 from hf_dxprivacy.promise import PromisingPrivatizer
-from hf_dxprivacy.reading import Mask, Reading, RowKeys
+from hf_dxprivacy.reading import Mask, Reading, RowKeys, checked_user_column
 from hf_dxprivacy.settings import Settings, SpaceReference
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import Cell, Row, fill, stop_words
@@ -102,7 +102,7 @@ class DxPrivatizer(PromisingPrivatizer):
         self.seed = None if seed is None else int(seed)
         self.memo = Memo.of(memoize, key, seed)
         self.budget = budget
-        self.user_column = reading.user_column(user_column, memoize, budget)
+        self.user_column = checked_user_column(user_column, memoize, budget)
         self.index = self.mechanism.parameters.get("index", FLAT)
         self.device = device
 
@@ -226,9 +226,7 @@ class DxPrivatizer(PromisingPrivatizer):
     def _columns(
         self, batch: columns.Columns, indices: Sequence[int] | None
     ) -> dict[str, list[Any]]:
-        owner = self.user_column
-        users = None if owner is None else reading.users(batch[owner], owner, indices)
-        keys = RowKeys(indices, users)
+        keys = RowKeys.of(batch, indices, self.user_column)
         read = [self._read(batch[name], name, keys, batch) for name in self.text_columns]
         self._charge(read)
         result: dict[str, list[Any]] = {}
@@ -285,7 +283,9 @@ class DxPrivatizer(PromisingPrivatizer):
     @property
     def _must_tell_rows_from_batches(self) -> bool:
         """Whether the tokens of one row come out otherwise than as many texts of one word."""
-        return self.seed is not None or self.memo is not None or self.oov == "drop"
+        # A row has one user, so a column of them is a batch.
+        matters = self.seed is not None or self.memo is not None or self.oov == "drop"
+        return matters and self.user_column is None
 
     @property
     def _inputs(self) -> tuple[str, ...]:

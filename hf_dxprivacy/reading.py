@@ -39,6 +39,19 @@ class RowKeys:
     indices: Sequence[int] | None = None
     users: Sequence[str] | None = None
 
+    @classmethod
+    def of(
+        cls, batch: columns.Columns, indices: Sequence[int] | None, user_column: str | None
+    ) -> "RowKeys":
+        """Read whose rows these are, if a column says so.
+
+        Raises:
+            InvalidValueError: If a row is nobody's.
+            InvalidTypeError: If a user is neither a string nor a whole number.
+        """
+        users = None if user_column is None else _users(batch[user_column], user_column, indices)
+        return cls(indices, users)
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -134,7 +147,7 @@ class Reading:
         return np.split(values, ends)[:-1]
 
 
-def user_column(
+def checked_user_column(
     name: str | None, memoize: Memoize | None, budget: PrivacyBudget | None
 ) -> str | None:
     """Check a name of a column of users against what it is for.
@@ -156,18 +169,8 @@ def user_column(
     return None if name is None else columns.names("user_column", name, 1)[0]
 
 
-def users(values: Sequence[Any], column: str, indices: Sequence[int] | None) -> list[str]:
-    """Return whose each row is, so that 7 and "7" are one.
-
-    Args:
-        values: The column that says it.
-        column: Its name, for messages.
-        indices: The index of each row, for messages, if known.
-
-    Raises:
-        InvalidValueError: If a row is nobody's.
-        InvalidTypeError: If a value is neither a string nor a whole number.
-    """
+def _users(values: Sequence[Any], column: str, indices: Sequence[int] | None) -> list[str]:
+    """Return whose each row is, so that 7 and "7" are one."""
     result = []
     for position, value in enumerate(values):
         where = f"{position} of the batch" if indices is None else str(indices[position])

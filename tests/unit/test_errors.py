@@ -11,6 +11,7 @@ ERRORS = [
     errors.InvalidValueError("a"),
     errors.InvalidTypeError("b"),
     errors.ArtifactError("c"),
+    errors.BudgetExceededError("e"),
     errors.MissingExtraError("d", "train"),
 ]
 
@@ -22,7 +23,7 @@ def test_errors_survive_pickling(error: errors.DxPrivacyError) -> None:
 
 
 def test_errors_are_also_the_builtin_that_a_caller_expects() -> None:
-    bases = [ValueError, TypeError, ValueError, ImportError]
+    bases = [ValueError, TypeError, ValueError, ValueError, ImportError]
     assert all(isinstance(error, base) for error, base in zip(ERRORS, bases, strict=True))
 
 

@@ -1,0 +1,66 @@
+"""Memoized noise has the law of the mechanism: over keys, over rows and over users."""
+
+import numpy as np
+import pytest
+from laws import RejectedError, check_frequencies, check_independent
+from numpy.typing import NDArray
+
+from hf_dxprivacy.mechanisms import TruncatedExponential
+from hf_dxprivacy.memo import Memo
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+Ids = NDArray[np.int64]
+
+LAW = "law"
+WORD, OTHER = 3, 11
+
+
+@pytest.fixture(scope="module")
+def mechanism(euclidean_space: EmbeddingSpace) -> TruncatedExponential:
+    return TruncatedExponential(euclidean_space, 1.5)
+
+
+def check(mechanism: TruncatedExponential, outputs: Ids, word: int = WORD) -> None:
+    """Accept the law of the mechanism, and reject that of one with ε a tenth larger."""
+    counts = np.bincount(outputs, minlength=len(mechanism.space))
+    check_frequencies(counts, mechanism.probabilities([word])[0])
+    wrong = TruncatedExponential(mechanism.space, 1.1 * mechanism.epsilon)
+    with pytest.raises(RejectedError, match=r"statistic=.*alpha="):
+        check_frequencies(counts, wrong.probabilities([word])[0])
+
+
+def memo(unit: str, secret: int = 1) -> Memo:
+    return Memo(unit, secret)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("unit", ["row", "user"])
+def test_over_keys(mechanism: TruncatedExponential, unit: str) -> None:
+    row = [np.array([WORD, OTHER])]
+    drawn = np.array(
+        [memo(unit, secret).draw(mechanism.sample, LAW, row, ["u"]) for secret in range(8000)]
+    )
+    check(mechanism, drawn[:, 0])
+    check(mechanism, drawn[:, 1], OTHER)
+    check_independent(drawn[:, 0].astype(float), drawn[:, 1].astype(float))
+
+
+def test_over_rows(mechanism: TruncatedExponential) -> None:
+    """Rows that differ in one word are independent in the others."""
+    pairs = [(i, j) for i in range(200) for j in range(100)]
+    rows = [np.array([WORD, i, WORD, j]) for i, j in pairs]
+    drawn = memo("row").draw(mechanism.sample, LAW, rows, []).reshape(-1, 4)
+    check(mechanism, drawn[:, 0])
+    check(mechanism, drawn[:, 2])
+    check_independent(drawn[:, 0].astype(float), drawn[:, 2].astype(float))
+    check_independent(drawn[:-1, 0].astype(float), drawn[1:, 0].astype(float))
+
+
+def test_over_users(mechanism: TruncatedExponential) -> None:
+    users = [str(at) for at in range(20_000)]
+    rows = [np.array([WORD, WORD, OTHER])] * len(users)
+    drawn = memo("user").draw(mechanism.sample, LAW, rows, users).reshape(-1, 3)
+    np.testing.assert_array_equal(drawn[:, 0], drawn[:, 1])
+    check(mechanism, drawn[:, 0])
+    check(mechanism, drawn[:, 2], OTHER)
+    check_independent(drawn[:, 0].astype(float), drawn[:, 2].astype(float))
+    check_independent(drawn[:-1, 0].astype(float), drawn[1:, 0].astype(float))
