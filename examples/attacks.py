@@ -38,7 +38,7 @@ from hf_dxprivacy.text import RowReader
 
 # Texts, as released and in the order of the originals, and what the results call them.
 Attack = Callable[[list[str], Subject], Results]
-# Draws from a seed that is written here protect nothing; they make the tables come out again.
+# Of the attacker, who has nothing to hide. The releases themselves are fresh in every run.
 SEED = 20260101
 
 
@@ -81,6 +81,8 @@ def main() -> None:
         results += found
         if options.output:
             results.save(options.output)
+    if options.attack == "reconstruction":
+        print(f"\n{at_equal_kept(results)}")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -221,6 +223,20 @@ def attack_words(
     mean = float(kept @ found.prior)
     unchanged = subject.result("reconstruction", "N_w", Interval(mean, mean, mean))
     return Results([*found.results, unchanged])
+
+
+def at_equal_kept(results: Results, levels: Sequence[float] = (0.1, 0.3, 0.5, 0.7, 0.9)) -> str:
+    """Return a table of successes where N_w is the same, on lines between the ε that were tried."""
+    lines = ["| mechanism | " + " | ".join(f"N_w = {level:g}" for level in levels) + " |"]
+    lines.append("|---|" + "---:|" * len(levels))
+    for name in dict.fromkeys(r.mechanism for r in results):
+        mine = results.where(mechanism=name)
+        kept = [r.value for r in mine.where(metric="N_w")]
+        found = np.interp(
+            levels, kept, [r.value for r in mine.where(metric="top-1")], left=np.nan, right=np.nan
+        )
+        lines.append(f"| {name} | " + " | ".join(f"{value:.3f}" for value in found) + " |")
+    return "\n".join(lines)
 
 
 ATTACKS: dict[str, Callable[[argparse.Namespace, list[dict[str, Any]]], Iterator[Results]]] = {
