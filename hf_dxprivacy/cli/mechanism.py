@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 # Spelled out, so that help needs not load the mechanisms; a test compares them.
 MECHANISMS = ("calibrated", "tem", "laplace", "mahalanobis", "hyperbolic")
-OPTIONS = ("lam", "beta", "gamma", "noise", "index")
+OPTIONS = ("lam", "beta", "gamma", "noise", "index", "resample", "resample_neighbours")
 
 
 def add_mechanism_arguments(add: Callable[..., argparse.Action]) -> None:
@@ -31,6 +31,14 @@ def add_mechanism_arguments(add: Callable[..., argparse.Action]) -> None:
         help="laplace, mahalanobis: search by the index that the space was saved with, such as ivf "
         "or hnsw; faster for large vocabularies, and may find another word (flat: exact)",
     )
+    add(
+        "--resample",
+        type=float,
+        metavar="C",
+        help="laplace, mahalanobis, hyperbolic: go on to the i-th neighbour of the word found with "
+        "weight exp(-C*epsilon*i)",
+    )
+    add("--resample-neighbours", type=int, metavar="K", help="with --resample: i at most (100)")
 
 
 def given_options(args: argparse.Namespace) -> dict[str, Any]:

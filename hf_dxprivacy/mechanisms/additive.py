@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantees import upward
-from hf_dxprivacy.mechanisms.base import Mechanism
+from hf_dxprivacy.mechanisms.noisy import NEIGHBOURS, RESAMPLING, NoiseMechanism
+from hf_dxprivacy.mechanisms.resampling import uniforms
 from hf_dxprivacy.noise import (
     ball_points,
     lebesgue_radius,
@@ -31,7 +32,7 @@ HyperbolicNoise = Literal["riemannian", "lebesgue"]
 FLAT = "flat"
 
 
-class MultivariateLaplace(Mechanism):
+class MultivariateLaplace(NoiseMechanism):
     """Multivariate Laplace noise, "Madlib" (Feyisetan et al., WSDM 2020, Algorithm 1).
 
     Noise of density ∝ exp(−ε‖z‖₂) is added to the word's vector; the nearest word in L2 is
@@ -42,6 +43,8 @@ class MultivariateLaplace(Mechanism):
         epsilon: ε > 0.
         index: "flat" searches exactly. Any other kind is that of the space's own index, which may
             find another word; the guarantee is the same.
+        resample: c > 0 to draw from the neighbours of the word found, as `NoiseMechanism` says.
+        resample_neighbours: How many neighbours.
 
     Raises:
         InvalidValueError: If the space has no index of that kind.
@@ -49,17 +52,24 @@ class MultivariateLaplace(Mechanism):
 
     name = "laplace"
     metrics = ("euclidean",)
-    options: ClassVar[tuple[str, ...]] = ("index",)
+    options: ClassVar[tuple[str, ...]] = ("index", *RESAMPLING)
 
-    def __init__(self, space: EmbeddingSpace, epsilon: float, index: str = FLAT) -> None:
-        super().__init__(space, epsilon)
+    def __init__(
+        self,
+        space: EmbeddingSpace,
+        epsilon: float,
+        index: str = FLAT,
+        resample: float | None = None,
+        resample_neighbours: int = NEIGHBOURS,
+    ) -> None:
+        super().__init__(space, epsilon, resample, resample_neighbours)
         _require_index(space, index)
         self.index = index
 
     @property
     def law(self) -> dict[str, float | str | None]:
         """The parameters without the index, which is a function of the noisy vector."""
-        return {name: value for name, value in self.parameters.items() if name != "index"}
+        return {name: value for name, value in super().law.items() if name != "index"}
 
     @cached_property
     def _search_vectors(self) -> NDArray[np.float32]:
@@ -80,9 +90,13 @@ class MultivariateLaplace(Mechanism):
             return super().sample_repeatedly(ids, runs, rng)
         _validate.at_least(1, runs=runs)
         noise = self._shape(self._law(rng, runs))
-        return nearest_to_sums(self.space.points(self._checked(ids)), noise, self._search_vectors)
+        found = nearest_to_sums(self.space.points(self._checked(ids)), noise, self._search_vectors)
+        if self._neighbours is None:
+            return found
+        resampled = self._neighbours.resample(found.ravel(), uniforms(rng, found.size))
+        return resampled.reshape(found.shape)
 
-    def _draw(
+    def _find(
         self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         noisy = self.space.points(ids)
@@ -93,10 +107,11 @@ class MultivariateLaplace(Mechanism):
 
     def _assumptions(self) -> tuple[str, ...]:
         if self.index == FLAT:
-            return ()
+            return super()._assumptions()
         return (
             f"The nearest word is searched approximately (index {self.index!r}), which changes the "
             "output, not the guarantee: the index is fixed.",
+            *super()._assumptions(),
         )
 
 
@@ -112,15 +127,23 @@ class Mahalanobis(MultivariateLaplace):
         epsilon: ε > 0.
         lam: λ in [0, 1].
         index: As for `MultivariateLaplace`; the search is in L2 here too.
+        resample: As for `MultivariateLaplace`; neighbours are those in L2 here too.
+        resample_neighbours: How many neighbours.
     """
 
     name = "mahalanobis"
-    options = ("lam", "index")
+    options = ("lam", "index", *RESAMPLING)
 
     def __init__(
-        self, space: EmbeddingSpace, epsilon: float, lam: float = 0.5, index: str = FLAT
+        self,
+        space: EmbeddingSpace,
+        epsilon: float,
+        lam: float = 0.5,
+        index: str = FLAT,
+        resample: float | None = None,
+        resample_neighbours: int = NEIGHBOURS,
     ) -> None:
-        super().__init__(space, epsilon, index)
+        super().__init__(space, epsilon, index, resample, resample_neighbours)
         _validate.within(0.0, 1.0, lam=lam)
         self.lam = float(lam)
         # A covariance that will not do is refused here, not in the middle of a data set.
@@ -173,7 +196,7 @@ class Mahalanobis(MultivariateLaplace):
         )
 
 
-class HyperbolicLaplace(Mechanism):
+class HyperbolicLaplace(NoiseMechanism):
     """Noise in the Poincaré ball (after Feyisetan, Diethe, Drake, ICDM 2019).
 
     A noise point z is drawn around the origin and moved to the word by Möbius addition φ(w) ⊕ z,
@@ -189,6 +212,8 @@ class HyperbolicLaplace(Mechanism):
         space: A Poincaré space.
         epsilon: ε > 0.
         noise: "riemannian" or "lebesgue".
+        resample: c > 0 to draw from the neighbours of the word found, as `NoiseMechanism` says.
+        resample_neighbours: How many neighbours.
 
     Raises:
         InvalidValueError: If ε is not above the floor of the Riemannian noise.
@@ -196,12 +221,17 @@ class HyperbolicLaplace(Mechanism):
 
     name = "hyperbolic"
     metrics = ("poincare",)
-    options = ("noise",)
+    options = ("noise", *RESAMPLING)
 
     def __init__(
-        self, space: EmbeddingSpace, epsilon: float, noise: HyperbolicNoise = "riemannian"
+        self,
+        space: EmbeddingSpace,
+        epsilon: float,
+        noise: HyperbolicNoise = "riemannian",
+        resample: float | None = None,
+        resample_neighbours: int = NEIGHBOURS,
     ) -> None:
-        super().__init__(space, epsilon)
+        super().__init__(space, epsilon, resample, resample_neighbours)
         _validate.one_of(("riemannian", "lebesgue"), noise=noise)
         self.noise = noise
         floor = (space.dim - 1) / space.scale
@@ -228,7 +258,7 @@ class HyperbolicLaplace(Mechanism):
         radii = radius(rng, size, self.space.dim, self.epsilon * self.space.scale)
         return ball_points(rng, radii, self.space.dim)
 
-    def _draw(
+    def _find(
         self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         noise = streams.draw(self._law, positions).astype(np.float64, copy=False)
@@ -237,10 +267,11 @@ class HyperbolicLaplace(Mechanism):
 
     def _assumptions(self) -> tuple[str, ...]:
         if self.noise == "riemannian":
-            return ()
+            return super()._assumptions()
         return (
             f"The paper's noise at nominal ε = {self.epsilon:g} is certified at ε + n/scale only: "
             "its density refers to Lebesgue measure, which hyperbolic translation does not keep.",
+            *super()._assumptions(),
         )
 
 

@@ -23,10 +23,17 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 CASES: dict[str, tuple[str, str, float, dict[str, Any]]] = {
     "laplace": ("laplace", "euclidean", 3.0, {}),
     "laplace-ivf": ("laplace", "euclidean", 3.0, {"index": "ivf"}),
+    "laplace-resample": ("laplace", "euclidean", 3.0, {"resample": 0.05}),
     "mahalanobis-0": ("mahalanobis", "euclidean", 3.0, {"lam": 0.0}),
     "mahalanobis-half": ("mahalanobis", "euclidean", 3.0, {}),
     "mahalanobis-1": ("mahalanobis", "euclidean", 3.0, {"lam": 1.0}),
     "mahalanobis-hnsw": ("mahalanobis", "euclidean", 3.0, {"index": "hnsw"}),
+    "mahalanobis-resample": (
+        "mahalanobis",
+        "euclidean",
+        3.0,
+        {"index": "ivf", "resample": 0.2, "resample_neighbours": 5},
+    ),
     "tem": ("tem", "euclidean", 2.0, {}),
     "tem-beta": ("tem", "euclidean", 2.0, {"beta": 0.2}),
     "tem-gamma": ("tem", "euclidean", 2.0, {"gamma": 1.5}),
@@ -36,6 +43,7 @@ CASES: dict[str, tuple[str, str, float, dict[str, Any]]] = {
     "calibrated-ball": ("calibrated", "poincare", 2.0, {}),
     "hyperbolic-riemannian": ("hyperbolic", "poincare", 8.0, {}),
     "hyperbolic-lebesgue": ("hyperbolic", "poincare", 1.0, {"noise": "lebesgue"}),
+    "hyperbolic-resample": ("hyperbolic", "poincare", 8.0, {"resample": 0.05}),
 }
 
 
@@ -305,6 +313,10 @@ def test_space_with_another_metric_is_refused(
         ("mahalanobis", {"lam": -0.1}, InvalidValueError, "0.0 <= lam <= 1.0"),
         ("mahalanobis", {"lam": 1.1}, InvalidValueError, "got lam=1.1"),
         ("mahalanobis", {"lam": math.nan}, InvalidValueError, "got lam=nan"),
+        ("laplace", {"resample": 0.0}, InvalidValueError, "expected resample > 0"),
+        ("laplace", {"resample": "1"}, InvalidTypeError, "expected resample to be a number"),
+        ("mahalanobis", {"resample_neighbours": 0}, InvalidValueError, "resample_neighbours >= 1"),
+        ("laplace", {"resample_neighbours": 1.5}, InvalidTypeError, "to be an integer"),
         ("tem", {"beta": 0.0}, InvalidValueError, "0.0 < beta < 1.0"),
         ("tem", {"beta": 1e-320}, InvalidValueError, "1e-100 <= beta"),
         ("calibrated", {"beta": 1.0}, InvalidValueError, "got beta=1.0"),
