@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_dxprivacy.cli.mechanism import add_mechanism_arguments, given_options, load_space
-from hf_dxprivacy.cli.usage import UsageError, at_least, positive, usage
+from hf_dxprivacy.cli.usage import UsageError, at_least, positive, share, usage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_mechanism_arguments(add)
     add("--words", type=at_least(1), default=500, metavar="N", help="words looked at (%(default)s)")
     add("--runs", type=at_least(1), default=1000, metavar="N", help="draws of each (%(default)s)")
-    add("--max-nw", type=float, metavar="P", help="target: no word stays more often")
+    add("--max-nw", type=share, metavar="P", help="target: no word stays more often")
     add("--min-sw", type=at_least(1), metavar="N", help="target: no word becomes one of fewer")
     add("--seed", type=at_least(0), metavar="N", help="of the choice of words and of the draws")
     add("--output", type=Path, metavar="FILE", help="a row for each word: .csv, .json or .parquet")

@@ -41,3 +41,11 @@ def at_least(bound: int) -> Callable[[str], int]:
         return value
 
     return whole
+
+
+def share(text: str) -> float:
+    """Read a number between 0 and 1, without the ends."""
+    value = float(text)
+    if not 0.0 < value < 1.0:
+        raise argparse.ArgumentTypeError(f"expected a number between 0 and 1, got {text}")
+    return value

@@ -1,0 +1,121 @@
+"""What the page works out about a release, and what it offers."""
+
+import re
+
+import numpy as np
+import pytest
+
+from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.mechanisms import create_mechanism
+from hf_dxprivacy.report.choices import Offer, ready_mechanism
+from hf_dxprivacy.report.released import RUNS, WORDS, release_text
+from hf_dxprivacy.report.rendering import rendered
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+
+def test_pieces_make_up_a_release_with_the_changed_words_marked(
+    euclidean_space: EmbeddingSpace,
+) -> None:
+    space = euclidean_space
+    # At so large an ε every word of the vocabulary stays, and no other can.
+    release = release_text("WAAA, (waab)\n waac zebra!", create_mechanism("tem", space, 500.0))
+    assert [piece.text for piece in release.pieces][:7] == [
+        "",
+        "waaa",
+        ", (",
+        "waab",
+        ")\n ",
+        "waac",
+        " ",
+    ]
+    *_, last, end = release.pieces
+    assert last.text in space
+    assert end.text == "!"
+    assert [piece.changed for piece in release.pieces] == [False] * 7 + [True, False]
+    assert (release.words, release.changed, release.different) == (4, 1, 4)
+    assert "ε = 500 per unit" in release.guarantee
+
+
+def test_words_with_a_space_inside_stay_one_word() -> None:
+    space = EmbeddingSpace.from_vectors(["new york", "york"], np.array([[0.0], [1e-9]]))
+    texts = {release_text("york", create_mechanism("tem", space, 1.0)).pieces[1] for _ in range(60)}
+    # Both are equally likely, so one of them is missing with a probability of 2⁻⁵⁹.
+    assert {(piece.text, piece.changed) for piece in texts} == {("new york", True), ("york", False)}
+
+
+def test_figures_of_an_exponential_mechanism_are_exact(euclidean_space: EmbeddingSpace) -> None:
+    mechanism = create_mechanism("tem", euclidean_space, 3.0)
+    known, unknown = release_text("waad zebra Waad", mechanism).figures
+    word = int(euclidean_space.ids(["waad"])[0])
+    law = mechanism.probabilities([word])[0]
+    assert known.kept == law[word]
+    assert known.spread == 1 + np.searchsorted(np.cumsum(np.sort(law)[::-1]), 0.95)
+    law[word] = 0.0
+    found = [output.probability for output in known.outputs]
+    np.testing.assert_allclose(found, np.sort(law)[:-6:-1])
+    for output in known.outputs:
+        assert output.distance == pytest.approx(euclidean_space.distance("waad", output.word))
+    assert (unknown.word, unknown.kept, unknown.spread) == ("zebra", None, None)
+    middle = euclidean_space.distances(np.array([-1]))[0]
+    assert unknown.outputs[0].word == euclidean_space.words[int(middle.argmin())]
+
+
+def test_figures_of_a_mechanism_that_adds_noise_are_shares(euclidean_space: EmbeddingSpace) -> None:
+    release = release_text("waad waae", create_mechanism("laplace", euclidean_space, 5.0))
+    assert not release.exact
+    for each in release.figures:
+        assert each.kept is not None
+        assert each.spread is not None
+        assert each.spread > len(each.outputs) > 0
+        for output in each.outputs:
+            assert output.probability * RUNS == pytest.approx(round(output.probability * RUNS))
+        assert sum(output.probability for output in each.outputs) < 1.0
+
+
+def test_only_the_first_words_have_figures(euclidean_space: EmbeddingSpace) -> None:
+    text = " ".join(euclidean_space.words[:50])
+    release = release_text(text, create_mechanism("tem", euclidean_space, 3.0))
+    assert [each.word for each in release.figures] == list(euclidean_space.words[:WORDS])
+    assert release.different == 50
+
+
+@pytest.mark.parametrize("text", ["", " ... ", "zebra"])
+def test_texts_without_known_words_are_released_too(
+    euclidean_space: EmbeddingSpace, text: str
+) -> None:
+    release = release_text(text, create_mechanism("laplace", euclidean_space, 3.0))
+    words = len(text.split()) if text.strip(" .") else 0
+    assert (release.words, len(release.figures)) == (words, words)
+    assert words or "".join(piece.text for piece in release.pieces) == text
+
+
+def test_what_is_shown_is_escaped() -> None:
+    space = EmbeddingSpace.from_vectors(["<b>", "&amp;"], np.eye(2))
+    release = release_text("<i>x</i> & y", create_mechanism("tem", space, 1.0))
+    shown = rendered("released.html", release=release, problem=None, runs=RUNS)
+    assert not re.search(r"<[bi]>|& ", shown)
+    assert "&lt;" in shown
+    problem = rendered("released.html", release=None, problem="<script>", runs=RUNS)
+    assert '<p class="dx-problem" role="alert">&lt;script&gt;</p>' in problem
+
+
+def test_a_space_offers_what_suits_its_metric(
+    euclidean_space: EmbeddingSpace, poincare_space: EmbeddingSpace
+) -> None:
+    flat, ball = Offer.of(euclidean_space).ranges, Offer.of(poincare_space).ranges
+    assert list(flat) == ["calibrated", "laplace", "mahalanobis", "tem"]
+    assert list(ball) == ["calibrated", "tem", "hyperbolic"]
+    unit = euclidean_space.neighbour_distances()[1]
+    assert flat["tem"].low == pytest.approx(1.0 / unit, rel=0.01)
+    assert flat["tem"].low < flat["tem"].start < flat["tem"].high
+    # Its noise exists above this only.
+    assert ball["hyperbolic"].low > (poincare_space.dim - 1) / poincare_space.scale
+
+
+def test_calibration_that_takes_long_is_not_begun() -> None:
+    rng = np.random.default_rng(0)
+    words = [f"w{number}" for number in range(1001)]
+    space = EmbeddingSpace.from_vectors(words, rng.normal(size=(1001, 4)))
+    assert list(Offer.of(space).ranges) == ["laplace", "mahalanobis", "tem"]
+    with pytest.raises(InvalidValueError, match=r"not worked out .* --epsilon 2\.5"):
+        ready_mechanism(space, "calibrated", 2.5)
