@@ -1,0 +1,232 @@
+"""What a small causal language model learns from privatized texts.
+
+    python examples/language_model.py --data mr.jsonl.gz --epsilon 6 8 12
+
+A model is trained on the texts as they are, on random words, and on what a mechanism releases at
+each ε, and each time tested on plain texts (set-up "train"): its perplexity says how much of the
+language is left. In set-up "test" a model of plain texts reads released ones: the perplexity says
+how strange they look to it. Without --model a small GPT-2 with random weights is trained; its
+tokens are learned from the words of the space, which are public. Perplexities are per token, and
+comparable with the same tokens only.
+
+Printed is a table with 95 % intervals over the repeats, each with releases and a seed of its own.
+--runs keeps what is done: the same command goes on from there.
+"""
+
+import argparse
+import math
+import sys
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import datasets
+import transformers
+from datasets import Dataset
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+from hf_dxprivacy import EmbeddingSpace
+from hf_dxprivacy.evaluation import (
+    BASELINES,
+    SELECTORS,
+    SPLITS,
+    Cell,
+    Runs,
+    Version,
+    make_selector,
+    pivot,
+    read_parts,
+    versions,
+)
+from hf_dxprivacy.results import ORIGINAL, Results
+
+SETUPS = ("train", "test")
+PLAIN = Version(ORIGINAL)
+TEST_SHARE = 0.2
+END = "<|endoftext|>"
+METRIC = "perplexity"
+
+
+def main() -> None:
+    """Train and test in every set-up, and print the perplexities."""
+    options = parse_arguments()
+    datasets.disable_progress_bars()
+    parts = read_parts(options.data, options.rows, config=options.config, splits=options.splits)
+    parts = [part.select_columns([options.text_column]) for part in parts]
+    if len(parts) == 1:
+        halves = parts[0].train_test_split(TEST_SHARE, seed=0)
+        parts = [halves["train"], halves["test"]]
+    space = EmbeddingSpace.from_pretrained(options.space)
+    texts = chain.from_iterable(part[options.text_column] for part in parts)
+    selector = make_selector(options.selector, texts, space, options.selector_epsilon)
+    language, runs, results = Language(*parts, space, options), Runs(options.runs), Results()
+    for version in versions(
+        space,
+        options.mechanism,
+        options.epsilon,
+        baselines=options.baseline,
+        selector=selector,
+        text_column=options.text_column,
+    ):
+        for setup in options.setup:
+            found = measure(options, runs, language, version, setup)
+            results += found
+            print(found, file=sys.stderr, flush=True)
+    for setup in options.setup:
+        print(f"\n{title(setup)}:\n\n{pivot(results.where(task=title(setup)), digits=1)}")
+    if options.save:
+        results.save(options.save)
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--data", required=True, help="a file (.jsonl, .csv, …), or a dataset on the Hub")
+    add("--config", help="of a dataset on the Hub that has several")
+    add("--splits", nargs="+", default=SPLITS, help="train with the first, test with the last")
+    add("--text_column", default="text")
+    add("--rows", type=int, help="of each part of the data; all by default")
+    add("--model", help="any causal model of transformers: folder, or id on the Hub; see above")
+    add("--setup", nargs="+", choices=SETUPS, default=SETUPS, help="see above")
+    add("--space", default="wordnet-gloss", help="see EmbeddingSpace.from_pretrained")
+    add("--mechanism", nargs="*", default=["calibrated"])
+    add("--epsilon", type=float, nargs="+", default=[6.0, 8.0, 12.0])
+    add("--baseline", nargs="*", choices=BASELINES, default=BASELINES)
+    add("--selector", choices=SELECTORS, default=SELECTORS[0], help="which words are privatized")
+    add("--selector_epsilon", type=float, default=10.0, help="ε_g of 'low-transition', per text")
+    add("--repeats", type=int, default=1, help="the seeds are 0, 1, …")
+    add("--epochs", type=float, default=3.0)
+    add("--batch_size", type=int, default=16)
+    add("--learning_rate", type=float, default=1e-3)
+    add("--block", type=int, default=64, help="tokens that the model reads at once")
+    add("--vocabulary", type=int, default=2000, help="tokens of a model with random weights")
+    add("--layers", type=int, default=2, help="of a model with random weights")
+    add("--width", type=int, default=128, help="of a model with random weights")
+    add("--output", type=Path, default=Path("language-model"), help="folder of the trainer")
+    add("--runs", type=Path, help="JSON lines file that keeps what is done")
+    add("--save", type=Path, help="write all figures there, as JSON lines")
+    return parser.parse_args()
+
+
+def title(setup: str) -> str:
+    """Name a set-up, for the results."""
+    return f"language model, {setup} privatized"
+
+
+def measure(
+    options: argparse.Namespace, runs: Runs, language: "Language", version: Version, setup: str
+) -> Results:
+    """Return the figures of one version in one set-up, from the file where they are done."""
+    left_out = ("data", "setup", "mechanism", "epsilon", "baseline", "repeats", "output", "save")
+    settings = {
+        name: value for name, value in vars(options).items() if name not in (*left_out, "runs")
+    }
+    name = Path(options.data).name.partition(".")[0]
+    private = version if version.privatizer else PLAIN
+    trained, tested = (private, PLAIN) if setup == "train" else (PLAIN, private)
+    return runs.measure(
+        Cell(title(setup), name, version.name, version.epsilon, settings),
+        options.repeats,
+        lambda repeat: {METRIC: language.perplexity(trained, tested, repeat)},
+    )
+
+
+class Language:
+    """The language models of the versions of some texts.
+
+    Args:
+        train: Texts to train with.
+        test: Texts to test with.
+        space: Whose words the tokens are learned from.
+        options: The command line.
+    """
+
+    def __init__(
+        self, train: Dataset, test: Dataset, space: EmbeddingSpace, options: argparse.Namespace
+    ) -> None:
+        self._train_rows, self._test_rows, self._options = train, test, options
+        if options.model:
+            self._tokenizer = AutoTokenizer.from_pretrained(options.model)
+        else:
+            self._tokenizer = public_tokenizer(space, options.vocabulary)
+        # Those of plain texts and of one version are used again; see the order in `main`.
+        self._trained = lru_cache(maxsize=2 * options.repeats)(self._train)
+
+    def perplexity(self, trained: Version, tested: Version, repeat: int) -> float:
+        """Return the perplexity per token that one version's model has on another version."""
+        found = self._trained(trained, repeat).evaluate(self._blocks(self._test_rows, tested))
+        return math.exp(found["eval_loss"])
+
+    def _train(self, version: Version, repeat: int) -> transformers.Trainer:
+        transformers.set_seed(repeat)
+        options = self._options
+        trainer = transformers.Trainer(
+            self._new_model(),
+            transformers.TrainingArguments(
+                output_dir=str(options.output),
+                num_train_epochs=options.epochs,
+                per_device_train_batch_size=options.batch_size,
+                per_device_eval_batch_size=options.batch_size,
+                learning_rate=options.learning_rate,
+                seed=repeat,
+                save_strategy="no",
+                report_to="none",
+                dataloader_pin_memory=False,
+                disable_tqdm=True,
+            ),
+            train_dataset=self._blocks(self._train_rows, version),
+        )
+        trainer.train()
+        return trainer
+
+    def _new_model(self) -> Any:
+        options = self._options
+        if options.model:
+            return AutoModelForCausalLM.from_pretrained(options.model)
+        sizes = {"n_layer": options.layers, "n_embd": options.width, "n_head": 4}
+        special = {"bos_token_id": self._tokenizer.eos_token_id}
+        special["eos_token_id"] = self._tokenizer.eos_token_id
+        config = AutoConfig.for_model(
+            "gpt2", n_positions=options.block, vocab_size=len(self._tokenizer), **sizes, **special
+        )
+        return AutoModelForCausalLM.from_config(config)
+
+    def _blocks(self, rows: Dataset, version: Version) -> Dataset:
+        """Return a version of texts as blocks of tokens, each text with an end; the rest is cut."""
+        if version.privatizer:
+            # Without this a second map over the same rows would return the first release again.
+            rows = rows.map(version.privatizer, batched=True, load_from_cache_file=False)
+        texts = [text or "" for text in rows[self._options.text_column]]
+        end = self._tokenizer.eos_token_id
+        tokens = [
+            token
+            for ids in self._tokenizer(texts, add_special_tokens=False)["input_ids"]
+            for token in (*ids, end)
+        ]
+        size = self._options.block
+        blocks = [tokens[at : at + size] for at in range(0, len(tokens) - size + 1, size)]
+        return Dataset.from_dict({"input_ids": blocks, "labels": blocks})
+
+
+def public_tokenizer(space: EmbeddingSpace, size: int) -> Any:
+    """Return a byte-level tokenizer that is learned from the words of a space."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        special_tokens=[END],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(space.words, trainer)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END)
+
+
+if __name__ == "__main__":
+    main()

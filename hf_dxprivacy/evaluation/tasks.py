@@ -1,0 +1,131 @@
+"""Data sets of texts, or pairs of texts, with something to be told from them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from datasets import ClassLabel, Dataset, concatenate_datasets
+from numpy.typing import NDArray
+
+from hf_dxprivacy._optional import require
+from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.evaluation.reading import read_parts
+
+TEXT_COLUMNS = ("text", "text1", "text2")
+TARGET_COLUMNS = ("label", "score")
+GROUP, TARGET = "subset", "target"
+TEST_SHARE = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class TextTask:
+    """Texts with labels, or pairs of them; or pairs with a score.
+
+    Attributes:
+        name: Of the dataset.
+        rows: The text columns, and "target": an index of `labels`, or a score.
+        text_columns: One, or two for pairs.
+        labels: Names of the labels; empty for scores.
+        groups: Of each row, what scores are correlated within; None for all together.
+        is_test: (m,) bool which rows are for testing; None if each repeat is to choose.
+    """
+
+    name: str
+    rows: Dataset
+    text_columns: tuple[str, ...]
+    labels: tuple[str, ...]
+    groups: tuple[str, ...] | None
+    is_test: NDArray[np.bool_] | None
+
+    @property
+    def texts(self) -> list[str]:
+        """All texts, column by column."""
+        return [text for name in self.text_columns for text in self.rows[name]]
+
+    @property
+    def targets(self) -> NDArray[Any]:
+        """(m,) int64 indices of labels, or float64 scores."""
+        return np.asarray(self.rows[TARGET][:], dtype=np.int64 if self.labels else np.float64)
+
+    def parts(self, repeat: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows to train with and those to test with.
+
+        Args:
+            repeat: Chooses one fifth of the rows, the same share of every label, where the data
+                has no test part of its own.
+
+        Raises:
+            MissingExtraError: If rows are to be chosen and scikit-learn is not installed.
+        """
+        if self.is_test is not None:
+            return np.flatnonzero(~self.is_test), np.flatnonzero(self.is_test)
+        train, test = require("sklearn.model_selection", "audit").train_test_split(
+            np.arange(len(self.rows)),
+            test_size=TEST_SHARE,
+            random_state=repeat,
+            stratify=self.targets if self.labels else None,
+        )
+        return np.sort(train), np.sort(test)
+
+
+def read_task(
+    data: str,
+    *,
+    text_columns: Sequence[str] = TEXT_COLUMNS,
+    target_column: str | None = None,
+    rows: int | None = None,
+    **options: Any,
+) -> TextTask:
+    """Read a dataset.
+
+    Its parts are those of `read_parts`. A column "subset" groups the rows of scores.
+
+    Args:
+        data: A file, or a dataset on the Hub.
+        text_columns: Names of which the data has one, or two for pairs of texts.
+        target_column: Labels (whole numbers or names) or scores (numbers with a point). By default
+            "label" or "score".
+        rows: Take that many rows, evenly spread, of each part. By default all.
+        **options: All others of `read_parts`.
+
+    Raises:
+        InvalidValueError: If a column is missing.
+    """
+    parts = read_parts(data, rows, **options)
+    found = concatenate_datasets(parts)
+    columns = tuple(name for name in text_columns if name in found.column_names)
+    target = _target(found, target_column)
+    if len(columns) not in (1, 2) or target is None:
+        raise InvalidValueError(
+            f"expected one text column or two of {', '.join(text_columns)}, and a target column, "
+            f"got columns {', '.join(found.column_names)}; name them"
+        )
+    values, labels = _encoded(found, target)
+    content = {name: [text or "" for text in found[name]] for name in columns}
+    return TextTask(
+        Path(data).name.partition(".")[0],
+        Dataset.from_dict(content | {TARGET: values}),
+        columns,
+        labels,
+        tuple(found[GROUP][:]) if GROUP in found.column_names and not labels else None,
+        np.arange(len(found)) >= len(parts[0]) if len(parts) == 2 else None,
+    )
+
+
+def _target(data: Dataset, name: str | None) -> str | None:
+    candidates = TARGET_COLUMNS if name is None else (name,)
+    return next((each for each in candidates if each in data.column_names), None)
+
+
+def _encoded(data: Dataset, column: str) -> tuple[list[float] | list[int], tuple[str, ...]]:
+    """Return indices of labels with the labels, or scores without."""
+    values, feature = data[column][:], data.features[column]
+    if feature.dtype.startswith("float"):
+        return values, ()
+    if isinstance(feature, ClassLabel):
+        return values, tuple(feature.names)
+    labels = sorted(set(values))
+    at = {label: index for index, label in enumerate(labels)}
+    return [at[value] for value in values], tuple(map(str, labels))
