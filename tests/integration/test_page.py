@@ -178,7 +178,7 @@ def test_what_is_missing_is_said_and_markup_is_text(page: Page) -> None:
     expect(page.get_by_role("alert").filter(has_text="There is no text yet.")).to_be_visible()
     page.get_by_role("slider").press("End")
     privatize(page, "<img src=x> {{value}} ${value} soup")
-    page.get_by_role("status").wait_for()
+    page.locator(".dx-text").wait_for()
     assert page.locator(".dx-text img").count() == 0
     released = page.locator(".dx-text").inner_text()
     assert re.fullmatch(r"<\S+ \S+=\S+> \{\{\S+\}\} \$\{\S+\} \S+", released)

@@ -1,0 +1,44 @@
+"""Take the picture of the demo page that the docs show.
+
+    python scripts/page_screenshot.py
+
+Needs the extra `report`, Playwright, and Chromium or Chrome.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+from playwright.sync_api import ViewportSize, sync_playwright
+
+from hf_dxprivacy.report.page import demo_page, serve
+
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "demo-page.png"
+SENTENCES = (
+    "The blood test of patient 20391 shows low iron; please repeat it in a month. "
+    "A wonderful little restaurant: fresh fish, friendly waiters and a fair bill."
+)
+SIZE = ViewportSize(width=820, height=1000)
+
+
+def main() -> None:
+    """Serve the page, privatize a text there, and take the picture."""
+    url = serve(demo_page())
+    browser_path = shutil.which("chromium") or shutil.which("google-chrome")
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path, args=arguments)
+        page = browser.new_page(viewport=SIZE)
+        page.goto(url)
+        page.get_by_label("Text", exact=True).fill(SENTENCES)
+        page.get_by_role("button", name="Privatize").click()
+        page.locator(".dx-text").wait_for()
+        page.mouse.move(0, 0)
+        # Fades in.
+        page.wait_for_timeout(1000)
+        page.screenshot(path=PICTURE)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

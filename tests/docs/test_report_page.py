@@ -1,0 +1,70 @@
+"""docs/report.md and examples/space: the commands, and the Space as the Hub would run it."""
+
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from huggingface_hub import metadata_load
+
+from hf_dxprivacy.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "report.md").read_text("utf-8")
+SPACE = ROOT / "examples" / "space"
+
+
+def test_the_command_writes_what_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    (line,) = re.findall(r"^hf-dxprivacy (calibrate .*)$", PAGE, re.MULTILINE)
+    assert main([*shlex.split(line), "--words", "20"]) == 0
+    assert "N_w ≤ 0.5 for all of 20 words, exactly" in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "words.csv"]
+
+
+def test_the_header_is_what_the_hub_reads() -> None:
+    header = metadata_load(SPACE / "README.md")
+    assert header is not None
+    pinned = (ROOT / "constraints.txt").read_text().splitlines()
+    assert f"gradio=={header['sdk_version']}" in pinned
+    assert (header["sdk"], header["license"]) == ("gradio", "apache-2.0")
+    assert (SPACE / header["app_file"]).is_file()
+    # The Hub refuses longer ones.
+    assert len(header["short_description"]) <= 60
+    assert (SPACE / "requirements.txt").read_text().split() == ["hf-dxprivacy[report]"]
+
+
+def test_the_space_serves_the_page() -> None:
+    pytest.importorskip("gradio")
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = str(listener.getsockname()[1])
+    process = subprocess.Popen(
+        [sys.executable, "app.py"],
+        cwd=SPACE,
+        env={**os.environ, "GRADIO_SERVER_NAME": "127.0.0.1", "GRADIO_SERVER_PORT": port},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        assert url == f"http://127.0.0.1:{port}/"
+        with urllib.request.urlopen(f"{url}config", timeout=60) as answer:
+            assert b"wordnet-poincare" in answer.read()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_picture_is_there_and_small() -> None:
+    (name,) = re.findall(r"\((images/[\w-]+\.png)\)", PAGE)
+    assert (ROOT / "docs" / name).stat().st_size < 150_000
