@@ -5,7 +5,7 @@ copied. Each states the ε·d that its authors believe in. They are for audits o
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -49,8 +49,15 @@ def clusters() -> EmbeddingSpace:
 
 @cache
 def cloud() -> EmbeddingSpace:
-    """300 words in the plane, four times as long as wide."""
-    return _space(np.random.default_rng(6).normal(size=(300, 2)) * (4.0, 1.0))
+    """300 words in the plane."""
+    return _space(2.0 * np.random.default_rng(6).normal(size=(300, 2)))
+
+
+@cache
+def strip() -> EmbeddingSpace:
+    """300 words in five rows that are near each other, with more room along them."""
+    grid = np.stack(np.meshgrid(0.25 * np.arange(60), 0.1 * np.arange(5)), axis=-1).reshape(-1, 2)
+    return _space(grid + 1e-3 * np.random.default_rng(8).normal(size=grid.shape))
 
 
 @cache
@@ -109,7 +116,7 @@ class CandidatesOnly(_Law):
 
 
 class WrongBottom(_Law):
-    """D1: TEM whose ⊥ has the score −γ + 2·ln(|W|/|L|)/ε; its proof needs ln|W∖L|."""
+    """TEM whose ⊥ has the score −γ + 2·ln(|W|/|L|)/ε; its proof needs ln|W∖L|."""
 
     def _mass(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
         near = distances < self.radius
@@ -120,7 +127,7 @@ class WrongBottom(_Law):
 
 
 class SquaredDistance(_Law):
-    """D3: what a search index returns, a squared distance, is used as the distance."""
+    """What a search index returns, a squared distance, is used as the distance."""
 
     def _mass(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.exp(-self.rate * np.minimum(distances**2, self.radius**2))
@@ -152,7 +159,7 @@ class RadiusWithoutDimension(MultivariateLaplace):
 
 
 class Renormalised(Mahalanobis):
-    """D11: the direction A^½·v is made a unit vector again before it is multiplied by the length.
+    """The direction A^½·v is made a unit vector again before it is multiplied by the length.
 
     The bound is that of the norm or of the Euclidean distance, whichever allows more.
     """
@@ -169,7 +176,7 @@ class Renormalised(Mahalanobis):
 
 
 class VickreyWithoutInput(MultivariateLaplace):
-    """D2: of the nearest words to the noisy vector the input itself is struck out.
+    """Of the nearest words to the noisy vector the input itself is struck out.
 
     Then one of the two nearest is taken, the second with a probability that depends on their
     distances. Striking out reads the input, so this is not post-processing of the noisy vector.
@@ -230,11 +237,12 @@ class ReleasesUnknown:
     """Words that the space lacks are released as they are, and said to be at the centroid."""
 
     mechanism: ExponentialMechanism
+    rng: np.random.Generator = field(default_factory=process_generator)
 
     def __call__(self, words: Sequence[str]) -> list[str]:
         """Replace words."""
         ids = self.mechanism.space.ids(words)
-        drawn = self.mechanism.sample(ids, process_generator())
+        drawn = self.mechanism.sample(ids, self.rng)
         names = self.mechanism.space.words
         return [
             names[out] if row >= 0 else word
@@ -268,11 +276,13 @@ class Control:
 
     Attributes:
         formula: What is wrong, in a line.
+        source: Where it was found; planted faults are those that are easily made.
         faulty: Makes the faulty one, in a space and at an ε at which the fault shows well.
         honest: Makes the right one, in the same space at the same stated ε.
     """
 
     formula: str
+    source: str
     faulty: Callable[[], Mechanism]
     honest: Callable[[], Mechanism]
 
@@ -280,51 +290,61 @@ class Control:
 CONTROLS = {
     "half forgotten": Control(
         "exp(−ε·d) in place of exp(−ε·d/2) in an exponential mechanism (ε doubled)",
+        "planted",
         lambda: DoubledTem(clusters(), 2.0),
         lambda: TruncatedExponential(clusters(), 2.0),
     ),
     "no remainder": Control(
         "only the nearest candidates can come out, and nothing stands for the other words",
+        "planted",
         lambda: CandidatesOnly(clusters(), 2.0),
         lambda: TruncatedExponential(clusters(), 2.0),
     ),
     "wrong bottom": Control(
-        "TEM's ⊥ with the score −γ + 2·ln(|W|/|L|)/ε in place of −γ + 2·ln|W∖L|/ε",
+        "⊥ of TEM with the score −γ + 2·ln(V/L)/ε in place of −γ + 2·ln(V−L)/ε",
+        "mldp-text 0.1.2, `TEM`",
         lambda: WrongBottom(clusters(), 6.0),
         lambda: TruncatedExponential(clusters(), 6.0),
     ),
     "squared distance": Control(
         "the squared distance that a search index returns is taken for the distance",
+        "mldp-text 0.1.2, `TruncatedGumbel`, by default",
         lambda: SquaredDistance(clusters(), 2.0),
         lambda: TruncatedExponential(clusters(), 2.0),
     ),
     "doubled noise": Control(
         "Laplace noise for 2ε (ε doubled)",
+        "planted",
         lambda: DoubledLaplace(cloud(), 2.0),
         lambda: MultivariateLaplace(cloud(), 1.0),
     ),
     "radius": Control(
         "Laplace noise of length Gamma(1, 1/ε) in place of Gamma(n, 1/ε)",
+        "planted",
         lambda: RadiusWithoutDimension(clusters(), 3.0),
         lambda: MultivariateLaplace(clusters(), 3.0),
     ),
     "renormalised": Control(
         "Mahalanobis noise whose direction A^½·v is scaled back to length 1",
-        lambda: Renormalised(cloud(), 2.0, 1.0),
-        lambda: Mahalanobis(cloud(), 2.0, 1.0),
+        "public code",
+        lambda: Renormalised(strip(), 0.5, 1.0),
+        lambda: Mahalanobis(strip(), 0.5, 1.0),
     ),
     "vickrey": Control(
         "Vickrey that strikes the input out of the nearest words to the noisy vector",
+        "mldp-text 0.1.2, `VickreyMechanism`",
         lambda: VickreyWithoutInput(line(), 1.0),
         lambda: Vickrey(line(), 1.0),
     ),
     "euclidean addition": Control(
         "φ(w) + z in the Poincaré ball in place of φ(w) ⊕ z",
+        "Feyisetan et al., ICDM 2019",
         lambda: EuclideanAddition(disk(), 1.5),
         lambda: HyperbolicLaplace(disk(), 1.5),
     ),
     "equation 7": Control(
         "the density of Eq. 7 in the ball, stated at ε in place of ε + n",
+        "Feyisetan et al., ICDM 2019, Eq. 7",
         lambda: EquationSevenAtEpsilon(disk(), 0.5, "lebesgue"),
         lambda: HyperbolicLaplace(disk(), 0.5, "lebesgue"),
     ),

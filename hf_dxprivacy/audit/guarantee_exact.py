@@ -60,7 +60,7 @@ def check_exactly(
     """
     everything = np.arange(len(mechanism.space))
     if ids is None and len(everything) > SMALL:
-        worst, outputs = _two_outputs(mechanism), "of words those two outputs that decide"
+        worst, outputs = _two_outputs(mechanism), "of two words the outputs that decide"
     else:
         worst, outputs = _all_outputs(mechanism, everything if ids is None else ids), "all outputs"
     size = len(everything if ids is None else ids)

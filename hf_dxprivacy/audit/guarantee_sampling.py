@@ -44,7 +44,9 @@ def check_by_draws(
             f"expected draws >= {least} for {len(suspect.inputs)} inputs, got draws={draws}; "
             "draw more or look at fewer inputs"
         )
-    pairs = pairs_to_compare(suspect.allowed, math.log(draws / (4 * TESTED)), rng)
+    # A set that is seen a few times from one input of a pair, and never from the other.
+    most = math.log(draws / (4 * TESTED))
+    pairs = pairs_to_compare(suspect.allowed, most, rng)
     suspicions = _search(suspect, pairs, draws // 2 // len(suspect.inputs))
     place, lowest = _test(suspect, suspicions, draws // 2, alpha / len(suspicions))
     worst, allowed = suspicions[place], suspect.allowed
@@ -57,7 +59,8 @@ def check_by_draws(
         allowed=float(allowed[worst.first, worst.second]),
         inputs=len(suspect.inputs),
         pairs=len(pairs),
-        scope=f"near, far and random ones; {len(suspicions)} suspicions tested",
+        scope=f"near, far and random ones with ε·d up to {most:.3g}; "
+        f"{len(suspicions)} suspicions tested",
         false_alarm_rate=alpha,
         draws=draws,
     )
