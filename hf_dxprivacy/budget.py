@@ -26,7 +26,7 @@ class Expense:
         purpose: What it is for.
         epsilon: ε of one release of one word.
         metric: What ε is per unit of. Only expenses in one metric add up.
-        uses: How many words of each account are released; for the unit "word", 1.
+        uses: How many words of each account are released; for the unit "word", one a row.
     """
 
     purpose: str
@@ -52,7 +52,7 @@ class PrivacyBudget:
     ``user_column``, and the log-ratio is at most `spent` times the largest distance of a pair of
     words: each word that is released costs ε. A column of row numbers makes each row a user.
 
-    Neither depends on words, only on how many were released, which shows anyway: so nothing can be
+    Neither depends on words, only on how many there are, which shows anyway: so nothing can be
     learned from a refusal. A release with a seed or a key is charged each time, as if it were new.
 
     It counts in one process, as long as that lives. A copy in another process (``num_proc=``,

@@ -122,15 +122,17 @@ class Reading:
             mechanism: What draws the words.
             unit: What is protected: any one word, or all words of a user, who must be known then.
         """
-        counts, space = self._counts, mechanism.space
+        space = mechanism.space
         uses: Counter[Hashable] = Counter()
         if unit == "user":
-            for user, count in zip(self.keys.users or (), counts, strict=True):
+            for user, count in zip(self.keys.users or (), self._counts, strict=True):
                 uses[user] += count
         elif self.keys.indices is None:
-            uses[EVERYBODY] = int(any(counts))
+            uses[EVERYBODY] = min(1, len(self.rows))
         else:
-            uses.update(int(i) for i, n in zip(self.keys.indices, counts, strict=True) if n)
+            # Rows without words too: every pass over any part of the data has to be charged to
+            # row 0, or a pass in another order could hide that a row was released again.
+            uses.update(int(index) for index in self.keys.indices)
         return Expense(
             purpose=f"column {self.column!r} by {mechanism.name!r}",
             epsilon=mechanism.space_epsilon,

@@ -2,6 +2,7 @@
 
 from hf_dxprivacy.audit.adversary import BayesAdversary
 from hf_dxprivacy.audit.attribution import Attribution, author_attribution
+from hf_dxprivacy.audit.averaging import averaging
 from hf_dxprivacy.audit.guarantee import verify_guarantee
 from hf_dxprivacy.audit.guarantee_check import GuaranteeCheck
 from hf_dxprivacy.audit.masked_words import MaskedWordModel
@@ -21,6 +22,7 @@ __all__ = [
     "Subject",
     "WorkersCheck",
     "author_attribution",
+    "averaging",
     "membership_inference",
     "reconstruct_texts",
     "reconstruction",

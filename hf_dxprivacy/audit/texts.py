@@ -51,7 +51,7 @@ def reconstruct_texts(
     positions = np.full(len(adversary.mechanism.space) + 1, -1)
     positions[adversary.candidates] = np.arange(len(adversary.candidates))
     trials, unchanged, hits = 0, 0, np.zeros(len(tops), dtype=np.int64)
-    for inputs, outputs in _aligned(adversary.mechanism.space, originals, released):
+    for inputs, outputs in aligned(adversary.mechanism.space, originals, released):
         guesses = _guesses(adversary, outputs, max(tops), language_model)
         right = guesses == positions[inputs][:, None]
         hits += [int(right[:, :top].any(axis=1).sum()) for top in tops]
@@ -79,10 +79,19 @@ def _guesses(
     return adversary.guess(outputs, count, expected)
 
 
-def _aligned(
+def aligned(
     space: EmbeddingSpace, originals: Sequence[str], released: Sequence[str]
 ) -> Iterator[tuple[Ids, Ids]]:
-    """Return for each text the ids of its words and of their outputs, where the space has both."""
+    """Return for each text the ids of its words and of their outputs, where the space has both.
+
+    Args:
+        space: The space.
+        originals: (n,) texts as they were written.
+        released: (n,) the same texts as released.
+
+    Raises:
+        InvalidValueError: If a text has another number of words than its release.
+    """
     reader = RowReader()
     for row, pair in enumerate(zip(originals, released, strict=True)):
         before, after = (
