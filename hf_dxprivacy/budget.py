@@ -116,8 +116,8 @@ class PrivacyBudget:
         """
         if self._process != os.getpid():
             raise InvalidValueError(
-                "a PrivacyBudget counts in the process that made it, and this is another one: "
-                "leave num_proc= out, and make the release before data loaders start"
+                "a PrivacyBudget counts only where it was made, and this is a copy of it, or "
+                "another process: leave num_proc= out, and release before data loaders start"
             )
         with self._lock:
             metric = self._the_metric(expenses)
@@ -148,8 +148,9 @@ class PrivacyBudget:
         """Return the largest total of those that these expenses change."""
         added: dict[Account, Fraction] = {}
         for each in expenses:
+            price = _exact(each.epsilon)
             for account, count in each.uses.items():
-                added[account] = added.get(account, Fraction(0)) + count * _exact(each.epsilon)
+                added[account] = added.get(account, Fraction(0)) + count * price
         for_all = added.pop(EVERYBODY, None)
         totals = [self._of(account) + more for account, more in added.items()]
         if for_all is not None:
