@@ -1,6 +1,6 @@
 """A word in the middle of the Poincaré disk, with what it becomes and the classes of that.
 
-After figure 3 of Feyisetan et al., ICDM 2019.
+After Feyisetan, Diethe, Drake, ICDM 2019.
 """
 
 from collections import Counter
@@ -88,10 +88,10 @@ def _places(space: EmbeddingSpace, names: list[str]) -> NDArray[np.float64]:
     # Near the rim of a ball nearly all words lie the same way, towards its centre: what tells them
     # apart is how they differ from that.
     differences = directions - directions[1:].mean(axis=0) if len(ids) > 1 else directions
-    axes = np.linalg.svd(differences[1:], full_matrices=False)[2][:2]
+    plane = np.linalg.svd(differences[1:], full_matrices=False)[2][:2]
     radii = np.tanh(space.pair_distances(np.full(len(ids), ids[0]), ids) / 2.0)
     places = np.zeros((len(ids), 2))
-    places[:, : len(axes)] = differences @ axes.T
+    places[:, : len(plane)] = differences @ plane.T
     return _unit(places) * radii[:, None]
 
 

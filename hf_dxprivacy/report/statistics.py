@@ -38,7 +38,7 @@ def draw_percentiles(sweep: Sweep) -> Picture:
     spread.set_ylabel("S_w: number of outputs")
     spread.set_yscale("log")
     for axes in (kept, spread):
-        axes.set_xlabel(f"ε, per unit of {METRIC_NAMES[sweep.mechanism.space.metric]}")
+        axes.set_xlabel("ε, per unit of distance")
         axes.grid(alpha=0.3)
         if len(grid) > 1:
             axes.set_xscale("log", base=2)
