@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-BENCHMARKS = ("startup", "map_speed", "index_speed", "mr_accuracy", "webisadb")
+BENCHMARKS = ("startup", "map_speed", "index_speed", "mr_accuracy", "webisadb", "poincare_training")
 
 
 def main() -> int:
