@@ -1,10 +1,12 @@
 """The largest ε at which even the worst word meets a target.
 
 A grid of ε is gone through from the top, and the first one at which all words meet the target is
-the answer: nothing is assumed about how the statistics depend on ε. Where they come from draws, a
-word passes if a bound meets the target that holds, for this word at this ε, with the probability
-1 − (1−c)/g; c is the confidence and g the number of ε. For a wrong answer a word that misses the
-target has to pass at one of the g. That all words pass at once needs no correction: each has to.
+the answer: nothing is assumed about how the statistics depend on ε. With c the confidence and g the
+number of ε, let a = (1−c)/2g. Where statistics come from draws, a word passes if a bound meets the
+target that holds, for this word at this ε, with the probability 1−a. For a wrong answer a word that
+misses the target has to pass at one of the g. That all words pass at once needs no correction: each
+has to. If the words are a sample, then at each ε a share q of bad words escapes it with probability
+(1−q)^m, which is a for the share reported; with the other half for the draws this adds up to 1−c.
 """
 
 from collections.abc import Sequence
@@ -125,7 +127,7 @@ def suggest_epsilon(
     ids = np.unique(known_ids(space, space.words if words is None else words))
     if len(ids) == 0:
         raise InvalidValueError("expected words that have to meet the target, got none")
-    level = (1.0 - confidence) / len(grid)
+    level = (1.0 - confidence) / (2 * len(grid))
     chosen = tuple(space.words[row] for row in ids)
     search = Search(chosen, targets, runs, eta, level, rng)
     if mechanism == CalibratedExponential.name:
@@ -133,7 +135,7 @@ def suggest_epsilon(
     with tqdm(total=len(ids), delay=PATIENCE, disable=not progress or None) as bar:
         found, worst, above = _descend(search, space, mechanism, grid, options, bar)
     exact = isinstance(found, ExponentialMechanism)
-    unseen = _unseen(len(ids), level, 0.0 if exact else level) if len(ids) < len(space) else 0.0
+    unseen = 1.0 - level ** (1.0 / len(ids)) if len(ids) < len(space) else 0.0
     return Suggestion(
         found.epsilon, mechanism, targets, worst, len(ids), exact, confidence, unseen, above
     )
@@ -181,12 +183,3 @@ def _descend(
 def _unmet(search: Search, lowest: float, highest: float) -> str:
     tried = f"no ε that was tried from {lowest:.6g} to {highest:.6g}"
     return f"{tried} meets {search.targets} for all words"
-
-
-def _unseen(drawn: int, level: float, passing: float) -> float:
-    """Return the largest share of bad words that a sample without any failure can not rule out.
-
-    A word drawn uniformly is bad and fails with probability share·(1−passing); that none of them
-    fails has at least the probability `level` for shares up to this one.
-    """
-    return float(min(1.0, (1.0 - level ** (1.0 / drawn)) / (1.0 - passing)))

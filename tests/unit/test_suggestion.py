@@ -78,8 +78,8 @@ def test_a_sample_speaks_for_words_not_looked_at(euclidean_space: EmbeddingSpace
             euclidean_space, "tem", max_nw=0.5, words=words, epsilons=FINE, confidence=0.8
         )
         assert answer.words == 60
-        # (1−q)^60 = 0.2/37.
-        assert answer.unseen == pytest.approx(1 - (0.2 / 37) ** (1 / 60))
+        # (1−q)^60 = 0.2/74.
+        assert answer.unseen == pytest.approx(1 - (0.2 / 74) ** (1 / 60))
         found = privacy_statistics(create_mechanism("tem", euclidean_space, answer.epsilon))
         exceeded += np.mean(found.kept > 0.5) > answer.unseen
     assert exceeded <= 4
