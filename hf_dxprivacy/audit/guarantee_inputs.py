@@ -18,7 +18,7 @@ NEAREST = 3
 # Words that a callable is given at once.
 BATCH = 1 << 14
 # Bytes of one block of numbers, inputs by vocabulary; a few such blocks are held at once.
-BLOCK_BYTES = 1 << 26
+BLOCK_BYTES = 1 << 24
 
 Ids = NDArray[np.int64]
 
