@@ -1,0 +1,254 @@
+"""Tables of docs/results/calibration.md: N_w and S_w by mechanism, space and ε.
+
+    python benchmarks/calibration_tables.py --json calibration.json    measure
+    python benchmarks/calibration_tables.py --page calibration.json    put the tables on the page
+
+Development data: GloVe 840B 300-d (33,860 words), the SMS spam collection, the disaster tweets.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import common
+from hf_dxprivacy import EmbeddingSpace
+from hf_dxprivacy.calibration import privacy_statistics, sample_words, suggest_epsilon
+from hf_dxprivacy.mechanisms import Mahalanobis, MultivariateLaplace, create_mechanism
+from hf_dxprivacy.randomness import keyed_generator
+from hf_dxprivacy.text import RowReader
+
+PAGE = common.HERE.parent / "docs" / "results" / "calibration.md"
+START, END = "<!-- {}: made by benchmarks/calibration_tables.py -->\n", "<!-- end of {} -->"
+
+Table = list[dict[str, Any]]
+
+LAMBDAS = (0.0, 0.25, 0.5, 0.75, 1.0)
+MAHALANOBIS_EPSILONS = (5.0, 10.0, 15.0, 20.0, 40.0)
+LAPLACE_EPSILONS = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0)
+WORST = (0.3, 0.5, 0.7, 0.9)
+
+
+def short_texts(data: Path) -> EmbeddingSpace:
+    """Return GloVe over the words of SMS spam and disaster tweets."""
+    glove, reader = common.glove(data), RowReader()
+    names = ("sms_spam", "disaster_tweets")
+    texts = [e["text"] for n in names for e in common.jsonl(data / "utility" / f"{n}.jsonl.gz")]
+    used = {word.lower() for text in texts for word in reader.read_text(text).words}
+    return within(glove, [word for word in glove.words if word in used])
+
+
+def within(space: EmbeddingSpace, words: Sequence[str]) -> EmbeddingSpace:
+    """Return a space cut down to some of its words, with its distances."""
+    vectors = space.vectors[space.ids(words)]
+    return EmbeddingSpace.from_vectors(words, vectors, space.metric, space.scale)
+
+
+def mahalanobis(data: Path) -> dict[str, Table]:
+    """N_w and S_w of 100 draws, mean ± standard deviation over 2,000 words, by λ and ε."""
+    space = short_texts(data)
+    words = sample_words(space, 2000, rng=keyed_generator(0, "mahalanobis"))
+    kept: Table = [{"ε": epsilon} for epsilon in MAHALANOBIS_EPSILONS]
+    spread: Table = [{"ε": epsilon} for epsilon in MAHALANOBIS_EPSILONS]
+    for lam in LAMBDAS:
+        for row, epsilon in enumerate(MAHALANOBIS_EPSILONS):
+            mechanism = Mahalanobis(space, epsilon, lam)
+            rng = keyed_generator(0, repr(lam), row)
+            found = privacy_statistics(mechanism, words, 100, rng=rng)
+            name = f"λ = {lam:g}"
+            kept[row][name] = f"{100 * found.kept.mean():.1f} ± {100 * found.kept.std():.1f}"
+            spread[row][name] = f"{found.distinct.mean():.1f} ± {found.distinct.std():.1f}"
+    return {
+        "N_w": kept,
+        "S_w": spread,
+        "vocabulary": [{"vocabulary": len(space), "words": len(words)}],
+    }
+
+
+def hierarchy(data: Path) -> dict[str, Table]:
+    """Average N_w where the largest of 500 words is at most a bound, in three spaces."""
+    ball, gloss = (EmbeddingSpace.from_pretrained(f"wordnet-{n}") for n in ("poincare", "gloss"))
+    glove = common.glove(data)
+    shared = [word for word in ball.words if word in gloss and word in glove]
+    spaces = {"wordnet-poincare": ball, "wordnet-gloss": gloss, "GloVe": glove}
+    spaces = {name: within(space, shared) for name, space in spaces.items()}
+    words = sample_words(spaces["wordnet-poincare"], 500, rng=keyed_generator(0, "hierarchy"))
+    noise = [equal_worst(spaces[name], name, "laplace", words) for name in list(spaces)[1:]]
+    tem = [equal_worst(space, name, "tem", words) for name, space in spaces.items()]
+    print(f"{len(shared):,} words in all three spaces, {len(words):,} looked at")
+    return {
+        "ball": least_noise(spaces["wordnet-poincare"], words),
+        "noise": noise,
+        "tem": tem,
+    }
+
+
+def least_noise(ball: EmbeddingSpace, words: Sequence[str]) -> Table:
+    """Return N_w under as much hyperbolic noise as there can be."""
+    floor = 1.0001 * (ball.dim - 1) / ball.scale
+    rows: Table = []
+    for title, epsilon, noise in (("Eq. 7", 0.01, "lebesgue"), ("certified", floor, "riemannian")):
+        mechanism = create_mechanism("hyperbolic", ball, epsilon, noise=noise)
+        found = privacy_statistics(mechanism, words, 200, rng=keyed_generator(0, noise))
+        rows.append(
+            {"noise": title, "ε": f"{epsilon:.4g}", "certified ε": f"{mechanism.space_epsilon:.4g}"}
+            | {"mean N_w": f"{found.kept.mean():.3f}", "least N_w": f"{found.kept.min():.3f}"}
+        )
+    return rows
+
+
+def equal_worst(
+    space: EmbeddingSpace, name: str, mechanism: str, words: Sequence[str]
+) -> dict[str, Any]:
+    """Return a row: for each bound the ε, and the average N_w of the words."""
+    row: dict[str, Any] = {"space": name, "mechanism": mechanism}
+    steps = (16.0, 160.0) if mechanism == "laplace" else (2.0, 32.0)
+    grid = np.geomspace(*steps, 41) / space.neighbour_distances()[1]
+    for bound in WORST:
+        answer = suggest_epsilon(
+            space,
+            mechanism,
+            max_nw=bound,
+            words=words,
+            epsilons=grid,
+            runs=500,
+            rng=keyed_generator(0, name, mechanism, repr(bound)),
+        )
+        found = privacy_statistics(
+            create_mechanism(mechanism, space, answer.epsilon),
+            words,
+            500,
+            rng=keyed_generator(1, name, mechanism, repr(bound)),
+        )
+        row[f"N_w ≤ {bound:g}"] = f"{found.kept.mean():.3f} (ε = {answer.epsilon:.3g})"
+    return row
+
+
+def lonely_and_not(data: Path) -> tuple[EmbeddingSpace, tuple[str, ...]]:
+    """Return GloVe and 500 of its words, by how sparse their neighbourhoods are."""
+    space = common.glove(data)
+    return space, sample_words(space, 500, "sparsity", keyed_generator(0, "laplace"))
+
+
+def laplace(data: Path) -> dict[str, Table]:
+    """Percentiles of N_w and S_w over 500 words of GloVe by ε."""
+    space, words = lonely_and_not(data)
+    rows: Table = []
+    for epsilon in LAPLACE_EPSILONS:
+        mechanism = MultivariateLaplace(space, epsilon)
+        found = privacy_statistics(mechanism, words, rng=keyed_generator(0, repr(epsilon)))
+        kept = np.percentile(found.kept, (5, 50, 95, 100))
+        spread = np.percentile(found.distinct, (0, 5, 50, 95))
+        kept_names = ("N_w 5 %", "N_w 50 %", "N_w 95 %", "largest N_w")
+        spread_names = ("least S_w", "S_w 5 %", "S_w 50 %", "S_w 95 %")
+        rows.append(
+            {"ε": epsilon}
+            | {name: f"{value:.3f}" for name, value in zip(kept_names, kept, strict=True)}
+            | {name: f"{value:.0f}" for name, value in zip(spread_names, spread, strict=True)}
+        )
+    return {"percentiles": rows}
+
+
+def suggestions(data: Path) -> dict[str, Table]:
+    """Laplace noise by the worst of the same words."""
+    space, words = lonely_and_not(data)
+    rows: Table = []
+    for target in ({"max_nw": 0.5}, {"max_nw": 0.9}, {"min_sw": 100}, {"min_sw": 10}):
+        answer = suggest_epsilon(
+            space,
+            "laplace",
+            words=words,
+            epsilons=np.geomspace(5.0, 80.0, 33),
+            rng=keyed_generator(0, *target),
+            **target,  # type: ignore[arg-type]
+        )
+        rows.append(
+            {
+                "target": str(answer.targets),
+                "ε": f"{answer.epsilon:.3g}",
+                "not at": f"{answer.next_epsilon or np.nan:.3g}",
+                "worst N_w": f"{answer.worst.kept:.3f}",
+                "worst S_w": answer.worst.support,
+                "other words that may miss it": f"{answer.unseen:.1%}",
+            }
+        )
+    return {"targets": rows}
+
+
+def speed(data: Path) -> dict[str, Table]:
+    """1,000 runs × 10,000 words on GloVe."""
+    space = common.glove(data)
+    words = sample_words(space, 10_000, rng=keyed_generator(0, "speed"))
+    mechanism = MultivariateLaplace(space, 15.0)
+    started, used = time.perf_counter(), time.process_time()
+    found = privacy_statistics(mechanism, words, rng=keyed_generator(0))
+    seconds, cpu = time.perf_counter() - started, time.process_time() - used
+    one_by_one = np.repeat(space.ids(words[:20]), 1000)
+    used = time.process_time()
+    mechanism.sample(one_by_one, keyed_generator(0))
+    each = (time.process_time() - used) / len(one_by_one)
+    return {
+        "speed": [
+            {
+                "draws": len(found.words) * found.runs,
+                "seconds": round(seconds),
+                "CPU seconds": round(cpu),
+                "CPU seconds, one search a draw": round(each * len(found.words) * found.runs),
+            }
+        ]
+    }
+
+
+PARTS: dict[str, Callable[[Path], dict[str, Table]]] = {
+    function.__name__: function
+    for function in (mahalanobis, hierarchy, laplace, suggestions, speed)
+}
+
+
+def on_page(page: str, measured: dict[str, dict[str, Table]]) -> str:
+    """Return the page with its tables replaced by measured ones."""
+    for part, tables in measured.items():
+        for title, rows in tables.items():
+            name = f"{part} {title}"
+            head, start, rest = page.partition(START.format(name))
+            _, end, tail = rest.partition(END.format(name))
+            if start and end:
+                page = f"{head}{start}\n{markdown(rows)}\n{end}{tail}"
+    return page
+
+
+def markdown(rows: Table) -> str:
+    """Return a table in Markdown."""
+    lines = [[str(name) for name in rows[0]], ["---", *["---:"] * (len(rows[0]) - 1)]]
+    lines += [
+        [f"{v:,}" if isinstance(v, int) else f"{v:g}" if isinstance(v, float) else v for v in row]
+        for row in (list(row.values()) for row in rows)
+    ]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def main() -> None:
+    """Measure, or render."""
+    arguments = common.parser(__doc__)
+    arguments.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    arguments.add_argument("--page", type=Path, help="JSON of an earlier run to render")
+    options = arguments.parse_args()
+    if options.page is not None:
+        measured = json.loads(options.page.read_text("utf-8"))["tables"]
+        PAGE.write_text(on_page(PAGE.read_text("utf-8"), measured), "utf-8")
+        return
+    found: dict[str, dict[str, Table]] = {}
+    for part in options.parts:
+        found[part] = PARTS[part](options.data)
+        for title, rows in found[part].items():
+            print(f"\n## {part}: {title}\n\n{markdown(rows)}", flush=True)
+        if options.json is not None:
+            content = {"machine": common.machine(), "tables": found}
+            options.json.write_text(json.dumps(content, indent=1, ensure_ascii=False), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
