@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from faulty_mechanisms import CONTROLS, ReleasesUnknown, SharedGenerator, clusters
+from faulty_mechanisms import CONTROLS, ReleasesUnknown, SharedGenerator, clusters, line
 from hf_dxprivacy.audit.guarantee import verify_guarantee
 from hf_dxprivacy.audit.guarantee_check import GuaranteeCheck
 from hf_dxprivacy.audit.workers import verify_workers
@@ -74,6 +74,17 @@ def test_exponential_mechanisms_pass(
     for metric in ("euclidean", "poincare"):
         mechanism = make(request.getfixturevalue(f"{metric}_space"), 2.0)
         assert audited(mechanism, seed=4, method=method).passed
+
+
+def test_honest_noise_passes_whatever_the_seed() -> None:
+    """At a rate at which three of thirty would be expected to fail if alpha were all there is."""
+    mechanism = MultivariateLaplace(line(), 1.0)
+    failed = [
+        seed
+        for seed in range(30)
+        if not verify_guarantee(mechanism, draws=6_000, alpha=0.1, rng=keyed_generator(seed)).passed
+    ]
+    assert len(failed) <= 3
 
 
 def test_unknown_words_that_are_released_are_caught() -> None:
