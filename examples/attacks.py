@@ -40,6 +40,7 @@ from hf_dxprivacy.text import RowReader
 Attack = Callable[[list[str], Subject], Results]
 # Of the attacker, who has nothing to hide. The releases themselves are fresh in every run.
 SEED = 20260101
+READER = RowReader()
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ def parse_arguments() -> argparse.Namespace:
     add("--rows", type=int, default=2000, help="texts of membership inference (%(default)s)")
     add("--every", type=int, default=1, help="attribute only every n-th text")
     add("--known_released", action="store_true", help="privatize what the attacker knows, too")
+    add("--words_only", action="store_true", help="take punctuation off what is attributed")
     add("--texts", type=int, default=4, help="texts of each audited user (%(default)s)")
     add("--length", type=int, default=400, help="words of each of them (%(default)s)")
     add("--words", type=int, default=1000, help="candidates of the adversary (%(default)s)")
@@ -135,13 +137,16 @@ def releases(
 
 def unchanged(originals: list[str], released: list[str], subject: Subject) -> Result:
     """Count the words that came out as they were."""
-    reader = RowReader()
     before, after = (
-        [word.lower() for text in texts for word in reader.read_text(text).words]
-        for texts in (originals, released)
+        [word for text in texts for word in words_of(text)] for texts in (originals, released)
     )
     same = sum(old == new for old, new in zip(before, after, strict=True))
     return subject.result("release", "words unchanged", share_interval(same, len(before)))
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text, in lower case."""
+    return [word.lower() for word in READER.read_text(text).words]
 
 
 def chosen(options: argparse.Namespace) -> Iterator[tuple[Line, float]]:
@@ -158,9 +163,10 @@ def attribution(options: argparse.Namespace, rows: list[dict[str, Any]]) -> Iter
     authors = [row["author"] for row in asked]
 
     def attack(texts: list[str], subject: Subject) -> Results:
-        mine = texts[len(asked) :] or [row["text"] for row in known]
+        there, mine = texts[: len(asked)], texts[len(asked) :] or [row["text"] for row in known]
+        if options.words_only:
+            there, mine = ([" ".join(words_of(text)) for text in part] for part in (there, mine))
         names = [row["author"] for row in known]
-        there = texts[: len(asked)]
         found = author_attribution(mine, names, there, authors, rng=generator(), subject=subject)
         return found.results
 
@@ -203,8 +209,7 @@ def users(options: argparse.Namespace, rows: list[dict[str, Any]]) -> Iterator[R
 
 def reconstruct(options: argparse.Namespace, rows: list[dict[str, Any]]) -> Iterator[Results]:
     """Tell a word from what it became, beside how often it stays."""
-    reader = RowReader()
-    counts = Counter(w.lower() for row in rows for w in reader.read_text(row["text"]).words)
+    counts = Counter(word for row in rows for word in words_of(row["text"]))
     for line, epsilon in chosen(options):
         space = EmbeddingSpace.from_pretrained(line.space)
         prior = Counter({word: count for word, count in counts.items() if word in space})

@@ -35,7 +35,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 OPTIONS = {
-    "attribution": ("--known_released", "--every", "2"),
+    "attribution": ("--known_released", "--words_only", "--every", "2"),
     "membership": ("--repeats", "1", "--rows", "40"),
     "users": ("--repeats", "1", "--texts", "2"),
     "reconstruction": ("--words", "30", "--draws", "20"),
