@@ -7,6 +7,7 @@
 """
 
 from hf_dxprivacy._version import __version__
+from hf_dxprivacy.budget import PrivacyBudget
 from hf_dxprivacy.errors import DxPrivacyError
 from hf_dxprivacy.guarantees import PrivacyGuarantee
 from hf_dxprivacy.privatizer import DxPrivatizer
@@ -18,6 +19,7 @@ __all__ = [
     "DxPrivacyError",
     "DxPrivatizer",
     "EmbeddingSpace",
+    "PrivacyBudget",
     "PrivacyGuarantee",
     "SlotPrivatizer",
     "TokenPrivatizer",
