@@ -4,9 +4,13 @@ A logistic regression on averaged word vectors is trained on privatized sentence
 plain ones, for several random draws (each with its own train/test split). Vectors: GloVe 840B
 300-d, 33,860 words.
 
-    python benchmarks/mr_accuracy.py --epsilons 1 2 3 --draws 5
+    python benchmarks/mr_accuracy.py --epsilons 1 2 3 --draws 5 --picture mr.png
 """
 
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
@@ -44,6 +48,8 @@ def main() -> None:
     arguments.add_argument("--epsilons", type=float, nargs="+", default=[2.0])
     arguments.add_argument("--mechanisms", nargs="+", default=["laplace", "tem", "calibrated"])
     arguments.add_argument("--draws", type=int, default=5)
+    arguments.add_argument("--train", type=int, help="sentences to train on (four fifths)")
+    arguments.add_argument("--picture", type=Path, help="draw the accuracies there, as PNG")
     options = arguments.parse_args()
     space, reader = common.glove(options.data), RowReader()
     examples = common.jsonl(options.data / "utility" / "mr.jsonl.gz")
@@ -52,7 +58,10 @@ def main() -> None:
 
     def draw(number: int, privatizer: DxPrivatizer | None) -> float:
         train, test = train_test_split(
-            np.arange(len(texts)), test_size=0.2, random_state=number, stratify=labels
+            np.arange(len(texts)),
+            train_size=options.train or 0.8,
+            random_state=number,
+            stratify=labels,
         )
         features = plain[train]
         if privatizer is not None:
@@ -69,9 +78,32 @@ def main() -> None:
             rows.append(_row(mechanism, f"{epsilon:g}", scores))
             print(rows[-1], flush=True)
     common.report("MR accuracy, trained on privatized and tested on plain", rows, options.json)
+    if options.picture is not None:
+        draw_picture(rows, options.picture)
 
 
-def _row(mechanism: str, epsilon: str, scores: list[float]) -> dict[str, object]:
+def draw_picture(rows: list[dict[str, Any]], target: Path) -> None:
+    """Draw accuracy against ε, one line for each mechanism, with that without privatization."""
+    figure, axes = plt.subplots(figsize=(6, 3.6), dpi=110, layout="constrained")
+    axes.axhline(rows[0]["accuracy"], color="0.5", linestyle=":", label="not privatized")
+    for mechanism in dict.fromkeys(row["mechanism"] for row in rows[1:]):
+        points = [row for row in rows if row["mechanism"] == mechanism]
+        axes.errorbar(
+            [float(row["ε"]) for row in points],
+            [row["accuracy"] for row in points],
+            yerr=[row["standard deviation"] for row in points],
+            marker="o",
+            capsize=3,
+            label=mechanism,
+        )
+    axes.set_xlabel("certified ε per unit of distance")
+    axes.set_ylabel("accuracy on plain test sentences")
+    axes.legend()
+    figure.savefig(target)
+    plt.close(figure)
+
+
+def _row(mechanism: str, epsilon: str, scores: list[float]) -> dict[str, Any]:
     return {
         "mechanism": mechanism,
         "ε": epsilon,

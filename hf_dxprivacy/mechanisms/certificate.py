@@ -46,7 +46,7 @@ def certify(
         ε*(s) by grid index; see `certificate_store.grid_rate`.
     """
     known = certificate_store.load(space, beta)
-    missing = [k for k in _wanted(lowest, highest) if k not in known]
+    missing = [k for k in wanted_steps(lowest, highest) if k not in known]
     if missing:
         floor = truncation_weight(len(space), beta)
         known |= privacy_levels(space, missing, floor, progress=progress)
@@ -63,7 +63,7 @@ def is_certified(space: EmbeddingSpace, epsilon: float, beta: float = 0.001) -> 
         ArtifactError: If what is remembered is damaged, impossible, or of another space.
     """
     known = certificate_store.load(space, beta)
-    return all(k in known for k in _wanted(epsilon, epsilon))
+    return all(k in known for k in wanted_steps(epsilon, epsilon))
 
 
 def calibrated_rate(
@@ -85,7 +85,7 @@ def calibrated_rate(
     return Calibration(grid_rate(best), known[best])
 
 
-def _wanted(lowest: float, highest: float) -> range:
+def wanted_steps(lowest: float, highest: float) -> range:
     """Return the grid indices of the slopes that an ε of a range may need."""
     # One step below ε/2 is feasible for certain, whatever the margin for rounding.
     return range(_grid_index(lowest) - STEPS_PER_OCTAVE - 1, _grid_index(highest) + 1)
