@@ -47,6 +47,9 @@ from hf_dxprivacy.results import ORIGINAL, Results
 
 SETUPS = ("train", "test", "both")
 PLAIN = Version(ORIGINAL)
+# Options that a figure does not depend on, or that it is told apart by anyway.
+WHERE = ("data", "setup", "mechanism", "epsilon", "baseline", "repeats")
+WHAT = ("output", "push_to_hub", "runs", "save")
 
 
 def main() -> None:
@@ -124,11 +127,8 @@ def measure(
     options: argparse.Namespace, runs: Runs, models: "Models", version: Version, setup: str
 ) -> Results:
     """Return the figures of one version in one set-up, from the file where they are done."""
-    named = ("space", "selector", "selector_epsilon", "rows", "model", "epochs", "batch_size")
-    settings = {name: getattr(options, name) for name in (*named, "learning_rate", "max_length")}
-    cell = Cell(
-        title(setup), models.task.name, version.name, version.epsilon, settings | version.options
-    )
+    settings = {k: v for k, v in vars(options).items() if k not in (*WHERE, *WHAT)}
+    cell = Cell(title(setup), models.task.name, version.name, version.epsilon, settings)
     trained, tested = (
         version if version.privatizer and setup in (part, "both") else PLAIN
         for part in ("train", "test")

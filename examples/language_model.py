@@ -44,6 +44,9 @@ from hf_dxprivacy.results import ORIGINAL, Results
 
 SETUPS = ("train", "test")
 PLAIN = Version(ORIGINAL)
+# Options that a figure does not depend on, or that it is told apart by anyway.
+WHERE = ("data", "setup", "mechanism", "epsilon", "baseline", "repeats")
+WHAT = ("output", "runs", "save")
 TEST_SHARE = 0.2
 END = "<|endoftext|>"
 METRIC = "perplexity"
@@ -122,10 +125,7 @@ def measure(
     options: argparse.Namespace, runs: Runs, language: "Language", version: Version, setup: str
 ) -> Results:
     """Return the figures of one version in one set-up, from the file where they are done."""
-    left_out = ("data", "setup", "mechanism", "epsilon", "baseline", "repeats", "output", "save")
-    settings = {
-        name: value for name, value in vars(options).items() if name not in (*left_out, "runs")
-    }
+    settings = {k: v for k, v in vars(options).items() if k not in (*WHERE, *WHAT)}
     name = Path(options.data).name.partition(".")[0]
     private = version if version.privatizer else PLAIN
     trained, tested = (private, PLAIN) if setup == "train" else (PLAIN, private)

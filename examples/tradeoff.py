@@ -54,6 +54,9 @@ from hf_dxprivacy.results import Results
 from hf_dxprivacy.text import RowReader
 
 KEPT, GUESSED = "N_w", "top-1"
+# Options that a figure does not depend on, or that it is told apart by anyway.
+WHERE = ("data", "mechanism", "epsilon", "lam", "baseline", "privatize", "repeats")
+WHAT = ("metrics", "privacy", "attack_words", "draws", "runs", "save", "plot")
 
 
 def main() -> None:
@@ -133,8 +136,8 @@ def parse_arguments() -> argparse.Namespace:
 
 def measure(options: argparse.Namespace, runs: Runs, sweep: "Sweep", version: Version) -> Results:
     """Return the figures of one version, from the file where they are done."""
-    named = ("space", "features", "selector", "selector_epsilon", "rows")
-    settings = {name: getattr(options, name) for name in named} | version.options
+    settings = {k: v for k, v in vars(options).items() if k not in (*WHERE, *WHAT)}
+    settings |= version.options
     where = (sweep.task.name, version.name, version.epsilon)
     found = runs.measure(
         Cell(sweep.kind, *where, settings),

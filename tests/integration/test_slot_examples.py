@@ -1,39 +1,16 @@
 """The examples about slots, run as a user runs them, on rows made here."""
 
-import json
-import os
 import re
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import tiny_tagger
+from example_runs import run, write
 
 from hub_server import HubServer
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = {"doctor": "PER", "fox": "PER", "hospital": "LOC"}
-
-
-def run(name: str, *arguments: object, **environment: str) -> str:
-    """Run an example and return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-X", "utf8", str(EXAMPLES / name), *map(str, arguments)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=250,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
-
-
-def write(path: Path, rows: list[dict[str, object]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def shares(line: str) -> list[float]:

@@ -1,0 +1,30 @@
+"""Running an example as a user runs it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(name: str, *arguments: object, **environment: str) -> str:
+    """Run an example and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", str(EXAMPLES / name), *map(str, arguments)],
+        # The models are small: threads would only get in each other's way.
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=250,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def write(path: Path, rows: list[dict[str, object]]) -> Path:
+    """Write rows as JSON lines."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
