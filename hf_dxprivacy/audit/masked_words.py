@@ -75,14 +75,13 @@ class MaskedWordModel:
 
     def _masked(self, words: Sequence[str], place: int) -> str:
         before = words[max(0, place - CONTEXT) : place]
-        return " ".join([*before, self._tokenizer.mask_token, *words[place + 1 : place + CONTEXT]])
+        return " ".join([*before, self._tokenizer.mask_token, *words[place + 1 :][:CONTEXT]])
 
     def _scores(self, texts: list[str], tokens: list[int]) -> NDArray[np.float64]:
         encoded = self._tokenizer(texts, return_tensors="pt", padding=True)
-        # A word of the text may itself be spelled as the mask; the first one in a row is taken.
         masked = encoded["input_ids"] == self._tokenizer.mask_token_id
         rows, at = self._torch.arange(len(texts)), masked.int().argmax(dim=1)
         with self._torch.no_grad():
-            logits = self._model(**encoded).logits[rows, at][:, tokens]
-        found: NDArray[np.float64] = logits.double().softmax(dim=1).numpy()
+            logits = self._model(**encoded.to(self._model.device)).logits.cpu()
+        found: NDArray[np.float64] = logits[rows, at][:, tokens].double().softmax(dim=1).numpy()
         return found

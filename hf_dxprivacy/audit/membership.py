@@ -23,6 +23,8 @@ from hf_dxprivacy.results import EXTRA, Results, mean_interval
 TASK = "membership"
 METRICS = ("AUC", "target accuracy")
 HIDDEN = (64, 64)
+# With fewer, the part on which the attacker's training is stopped would lack members or others.
+LEAST = 40
 
 
 def membership_inference(
@@ -55,11 +57,12 @@ def membership_inference(
         not trained on.
 
     Raises:
-        InvalidValueError: If lengths differ, or there are fewer than 4 texts or 2 classes.
+        InvalidValueError: If lengths differ, or there are fewer than 40 texts or 2 classes.
         MissingExtraError: If torch or scikit-learn is not installed.
     """
     require_aligned(originals=len(originals), released=len(released), labels=len(labels))
     _validate.at_least(1, repeats=repeats)
+    _validate.at_least(LEAST, "the attacker has but half of them to learn from", texts=len(labels))
     names, classes = np.unique(np.asarray(labels), return_inverse=True)
     if len(names) < 2:
         raise InvalidValueError(f"expected at least 2 classes, got {len(names)}")

@@ -14,6 +14,7 @@ failure on a release says nothing. An attack that fails is no proof; the guarant
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 
 from hf_dxprivacy.cli import audit_attacks, audit_guarantee
 from hf_dxprivacy.cli.audit_data import add_curve_arguments
@@ -149,7 +150,7 @@ def _guarantee(add: Add) -> None:
         metavar="P",
         help="false-alarm rate of the draws (%(default)s)",
     )
-    add("--output", metavar="FILE", help="write what was found as JSON")
+    add("--output", type=Path, metavar="FILE", help="write what was found as JSON")
     add("--overwrite", action="store_true", help="replace FILE if it exists")
 
 

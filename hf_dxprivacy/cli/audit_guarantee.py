@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from pathlib import Path
 
 from hf_dxprivacy.cli.mechanism import given_options, load_space
 from hf_dxprivacy.cli.usage import usage
@@ -29,14 +28,14 @@ def guarantee(args: argparse.Namespace) -> None:
     rng = process_generator() if args.seed is None else keyed_generator(args.seed, "audit")
     with usage():
         if args.output:
-            check_output(Path(args.output), args.overwrite)
+            check_output(args.output, args.overwrite)
         mechanism = create_mechanism(args.mechanism, space, args.epsilon, **given_options(args))
         found = verify_guarantee(
             mechanism, inputs=args.inputs, draws=args.draws, alpha=args.alpha, rng=rng
         )
     print(found)
     if args.output:
-        with replacing(Path(args.output), overwrite=args.overwrite) as file:
+        with replacing(args.output, overwrite=args.overwrite) as file:
             file.write(f"{json.dumps(found.to_dict(), ensure_ascii=False)}\n".encode())
     if not found.passed:
         raise InvalidValueError("the guarantee is broken; see above")

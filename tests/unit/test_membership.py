@@ -84,8 +84,14 @@ def test_columns_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="same length, got originals: 2, released: 1"):
         membership_inference(["a", "b"], ["a"], [0, 1])
     with pytest.raises(InvalidValueError, match="at least 2 classes, got 1"):
-        membership_inference(["a"] * 8, ["a"] * 8, [0] * 8)
-    with pytest.raises(InvalidValueError, match="at least 4 candidates"):
-        membership_inference(["a"] * 3, ["a"] * 3, [0, 1, 0])
+        membership_inference(["a"] * 40, ["a"] * 40, [0] * 40)
+    with pytest.raises(InvalidValueError, match="texts >= 40, got texts=39; the attacker has"):
+        membership_inference(["a"] * 39, ["a"] * 39, [0] * 39)
     with pytest.raises(InvalidValueError, match="repeats"):
-        membership_inference(["a"] * 4, ["a"] * 4, [0, 1, 0, 1], repeats=0)
+        membership_inference(["a"] * 40, ["a"] * 40, [0, 1] * 20, repeats=0)
+
+
+def test_forty_texts_are_enough() -> None:
+    texts, labels = [f"word{i} other{i}" for i in range(40)], [0, 1] * 20
+    found = membership_inference(texts, texts, labels, repeats=1, rng=RNG(0))
+    assert 0.0 <= found[0].value <= 1.0
