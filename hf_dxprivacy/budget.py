@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Literal
 
 from hf_dxprivacy import _validate
-from hf_dxprivacy.errors import BudgetExceededError, InvalidValueError
+from hf_dxprivacy.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
 
 BudgetUnit = Literal["word", "user"]
 Account = Hashable
@@ -162,6 +162,23 @@ class PrivacyBudget:
             ((uses[account] + uses[EVERYBODY]) * price for (_, price), uses in self._uses.items()),
             Fraction(0),
         )
+
+
+def checked(budget: PrivacyBudget | None, *units: BudgetUnit) -> PrivacyBudget | None:
+    """Require a budget to be one, with one of these units.
+
+    Raises:
+        InvalidTypeError: If it is something else.
+        InvalidValueError: If its unit is another.
+    """
+    if budget is None:
+        return None
+    if not isinstance(budget, PrivacyBudget):
+        raise InvalidTypeError(
+            f"expected budget to be a PrivacyBudget, got a {type(budget).__name__}"
+        )
+    _validate.one_of(units, budget_unit=budget.unit)
+    return budget
 
 
 def _exact(epsilon: float) -> Fraction:

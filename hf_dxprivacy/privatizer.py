@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from hf_dxprivacy import _validate, columns
-from hf_dxprivacy.budget import PrivacyBudget
+from hf_dxprivacy.budget import PrivacyBudget, checked
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import DEFAULT, FLAT, Mechanism, required_index, resolve_mechanism
 from hf_dxprivacy.memo import Memo, Memoize
@@ -101,7 +101,7 @@ class DxPrivatizer(PromisingPrivatizer):
         self.case = case
         self.seed = None if seed is None else int(seed)
         self.memo = Memo.of(memoize, key, seed)
-        self.budget = budget
+        self.budget = checked(budget, "word", "user")
         self.user_column = checked_user_column(user_column, memoize, budget)
         self.index = self.mechanism.parameters.get("index", FLAT)
         self.device = device

@@ -1,7 +1,7 @@
 """A column of a batch as it was read: its rows, whose they are, and what becomes of their words."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy import columns
-from hf_dxprivacy.budget import EVERYBODY, BudgetUnit, Expense, PrivacyBudget
+from hf_dxprivacy.budget import EVERYBODY, Account, BudgetUnit, Expense, PrivacyBudget
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.mechanisms.base import METRIC_NAMES
@@ -122,23 +122,12 @@ class Reading:
             mechanism: What draws the words.
             unit: What is protected: any one word, or all words of a user, who must be known then.
         """
-        space = mechanism.space
-        uses: Counter[Hashable] = Counter()
-        if unit == "user":
-            for user, count in zip(self.keys.users or (), self._counts, strict=True):
-                uses[user] += count
-        elif self.keys.indices is None:
-            uses[EVERYBODY] = min(1, len(self.rows))
-        else:
-            # Rows without words too: every pass over any part of the data has to be charged to
-            # row 0, or a pass in another order could hide that a row was released again.
-            uses.update(int(index) for index in self.keys.indices)
-        return Expense(
-            purpose=f"column {self.column!r} by {mechanism.name!r}",
-            epsilon=mechanism.space_epsilon,
-            metric=f"{METRIC_NAMES[space.metric]} in the space {space.digest[:12]}",
-            uses=+uses,
-        )
+        if unit == "word":
+            return expense(mechanism, self.column, once_each(len(self.rows), self.keys.indices))
+        uses: Counter[Account] = Counter()
+        for user, count in zip(self.keys.users or (), self._counts, strict=True):
+            uses[user] += count
+        return expense(mechanism, self.column, uses)
 
     @property
     def _counts(self) -> list[int]:
@@ -149,19 +138,47 @@ class Reading:
         return np.split(values, ends)[:-1]
 
 
+def expense(mechanism: Mechanism, column: str, uses: Counter[Account]) -> Expense:
+    """Return what it costs to draw words of a column.
+
+    Args:
+        mechanism: What draws them.
+        column: Name of the column.
+        uses: How many words of each account are drawn.
+    """
+    space = mechanism.space
+    return Expense(
+        purpose=f"column {column!r} by {mechanism.name!r}",
+        epsilon=mechanism.space_epsilon,
+        metric=f"{METRIC_NAMES[space.metric]} in the space {space.digest[:12]}",
+        uses=+uses,
+    )
+
+
+def once_each(rows: int, indices: Sequence[int] | None) -> Counter[Account]:
+    """Return the uses of a budget of words: one of each row.
+
+    Rows without words count too. Every pass over any part of the data has to be charged to row 0,
+    or a pass in another order could hide that a row was released again.
+
+    Args:
+        rows: How many rows there are.
+        indices: The index of each, if known.
+    """
+    if indices is None:
+        return Counter({EVERYBODY: min(1, rows)})
+    return Counter(int(index) for index in indices)
+
+
 def checked_user_column(
     name: str | None, memoize: Memoize | None, budget: PrivacyBudget | None
 ) -> str | None:
     """Check a name of a column of users against what it is for.
 
     Raises:
-        InvalidTypeError: If it, or the budget, is of the wrong type.
+        InvalidTypeError: If it is of the wrong type.
         InvalidValueError: If it is missing, or for nothing.
     """
-    if budget is not None and not isinstance(budget, PrivacyBudget):
-        raise InvalidTypeError(
-            f"expected budget to be a PrivacyBudget, got a {type(budget).__name__}"
-        )
     needed = memoize == "user" or (budget is not None and budget.unit == "user")
     if needed != (name is not None):
         raise InvalidValueError(

@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy import _validate, columns
+from hf_dxprivacy.budget import PrivacyBudget, checked
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantees import PrivacyGuarantee, token_disclosures
 from hf_dxprivacy.mechanisms import DEFAULT, Mechanism, required_index, resolve_mechanism
 from hf_dxprivacy.randomness import row_streams
+from hf_dxprivacy.reading import expense, once_each
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import TokenVocabulary, ids
 
@@ -58,12 +60,14 @@ class TokenPrivatizer:
         seed: None draws fresh noise. A whole number makes the result reproducible, whatever the
             batch size and ``num_proc``; it must then stay secret and be hard to guess, as
             ``secrets.randbits(128)`` is.
+        budget: A `PrivacyBudget` with unit "word" that is charged before anything is released; a
+            token counts as a word.
         **options: The mechanism's own options, such as ``lam=`` for "mahalanobis".
 
     Raises:
         InvalidTypeError: If an argument is of the wrong type.
-        InvalidValueError: If an argument is out of range or unknown, or words of the space are no
-            tokens.
+        InvalidValueError: If an argument is out of range or unknown, words of the space are no
+            tokens, or the budget is one of users.
     """
 
     def __init__(
@@ -75,6 +79,7 @@ class TokenPrivatizer:
         *,
         ids_column: str = "input_ids",
         seed: int | None = None,
+        budget: PrivacyBudget | None = None,
         **options: Any,
     ) -> None:
         if seed is not None:
@@ -84,6 +89,7 @@ class TokenPrivatizer:
         self.mechanism = resolve_mechanism(mechanism, space, epsilon, options)
         (self.ids_column,) = columns.names("ids_column", ids_column, 1)
         self.seed = None if seed is None else int(seed)
+        self.budget = checked(budget, "word")
         self._rows = _rows_of_tokens(space, TokenVocabulary.of(tokenizer))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -124,7 +130,8 @@ class TokenPrivatizer:
         Args:
             examples: A row or a batch: a dict (of lists, arrays or tensors), a pandas DataFrame or
                 an Arrow table.
-            indices: The row index or indices, with ``with_indices=True``; used with a seed.
+            indices: The row index or indices, with ``with_indices=True``; used with a seed,
+                and by a budget.
             rank: The worker's number, with ``with_rank=True`` beside it; not used.
 
         Returns:
@@ -132,6 +139,7 @@ class TokenPrivatizer:
 
         Raises:
             InvalidValueError: If the column is missing, or an id out of range.
+            BudgetExceededError: If the budget does not suffice. Nothing is released then.
             InvalidTypeError: If a cell holds no ids.
         """
         del rank
@@ -167,6 +175,9 @@ class TokenPrivatizer:
 
     def _privatized(self, cells: Any, keys: Sequence[int] | None) -> list[ids.Ids | None]:
         given = [self._read(cell, at, keys) for at, cell in enumerate(cells)]
+        if self.budget is not None:
+            uses = once_each(len(given), keys)
+            self.budget.charge([expense(self.mechanism, self.ids_column, uses)])
         arrays = [np.empty(0, np.int64) if row is None else row for row in given]
         inputs = [self._rows[row] for row in arrays]
         streams = row_streams(

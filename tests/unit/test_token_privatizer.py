@@ -13,8 +13,10 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models
 
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.budget import PrivacyBudget
+from hf_dxprivacy.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import MultivariateLaplace
+from hf_dxprivacy.privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.tokens import TokenPrivatizer
 
@@ -324,7 +326,7 @@ def test_another_tokenizer_has_other_noise(euclidean_space: EmbeddingSpace) -> N
 def test_it_pickles_without_tokenizer_and_generator(noisy: TokenPrivatizer) -> None:
     noisy.privatize_ids([FIRST])
     str(noisy.guarantee)
-    assert set(noisy.__getstate__()) == {"mechanism", "ids_column", "seed", "_rows"}
+    assert set(noisy.__getstate__()) == {"mechanism", "ids_column", "seed", "budget", "_rows"}
     clone = pickle.loads(pickle.dumps(noisy))
     assert clone.privatize_ids([CLS, SEP]) == [CLS, SEP]
     assert clone.space.digest == noisy.space.digest
@@ -455,3 +457,36 @@ def test_the_bound_takes_ids(noisy: TokenPrivatizer) -> None:
         noisy.guarantee.bound([FIRST], None)
     with pytest.raises(InvalidValueError, match="expected token ids from 0 to 507"):
         noisy.guarantee.bound([FIRST], [508])
+
+
+# Budgets
+
+
+def test_a_budget_of_words_counts_tokens(
+    euclidean_space: EmbeddingSpace, tokenizer: Tokenizer
+) -> None:
+    budget = PrivacyBudget(5)
+    privatizer = TokenPrivatizer(euclidean_space, tokenizer, "laplace", 2.0, budget=budget)
+    rows = {"input_ids": [[CLS, FIRST, FIRST + 1], None, [FIRST]]}
+    privatizer(rows, [0, 1, 2])
+    privatizer({"input_ids": [[FIRST]]}, [3])
+    assert budget.spent == 2.0
+    texts = DxPrivatizer(euclidean_space, "tem", 1.0, budget=budget)
+    texts({"text": ["waaa"]}, [2])
+    assert budget.spent == 3.0
+    privatizer.privatize_ids([[FIRST], [FIRST]])
+    with pytest.raises(BudgetExceededError, match=r"column 'input_ids' by 'laplace': 2 × 2 = 4"):
+        privatizer.privatize_ids([FIRST])
+    assert budget.spent == 5.0
+    with pytest.raises(InvalidValueError, match="counts only where it was made"):
+        pickle.loads(pickle.dumps(privatizer)).privatize_ids([FIRST])
+
+
+def test_a_budget_of_users_is_refused(
+    euclidean_space: EmbeddingSpace, tokenizer: Tokenizer
+) -> None:
+    law = (euclidean_space, tokenizer, "laplace", 2.0)
+    with pytest.raises(InvalidValueError, match=r"budget_unit to be one of 'word'; got .*'user'"):
+        TokenPrivatizer(*law, budget=PrivacyBudget(5, "user"))
+    with pytest.raises(InvalidTypeError, match="budget to be a PrivacyBudget, got a float"):
+        TokenPrivatizer(*law, budget=5.0)  # type: ignore[arg-type]
