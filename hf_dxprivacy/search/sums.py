@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import threadpoolctl
 from numpy.typing import NDArray
 
 from hf_dxprivacy import _threads
@@ -78,7 +77,7 @@ def _search(
 
     parts = list(_blocks(len(shared), max(1, SUM_BYTES // (4 * own.shape[1]))))
     workers = 1 if _threads.in_worker() else os.cpu_count() or 1
-    with threadpoolctl.threadpool_limits(1), ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         for _ in pool.map(search, parts):
             pass
 
