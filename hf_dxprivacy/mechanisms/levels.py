@@ -164,23 +164,25 @@ def _raise_by_centroid(
     """
     apart = np.flatnonzero(to_centroid > 0)
     differences, reach = differences[:, apart], np.minimum(to_centroid[apart], gammas[:, None])
-    bounds = (np.abs(differences) + DIFFERENCE_ERROR) / reach
-    at_word = np.where(differences <= 0, bounds, 0.0)
+    at_word = np.where(differences <= 0, (DIFFERENCE_ERROR - differences) / reach, 0.0)
     np.maximum(best, at_word.max(axis=1, initial=0.0), out=best)
+    # No output is farther from the word than from the centroid by more than this.
+    ceilings = np.minimum(reach, np.maximum(gammas - to_centroid.min(), 0.0)[:, None])
+    fixed, steep = differences + DIFFERENCE_ERROR, slopes[:, None]
+    bounds = np.where(differences > 0, (fixed + steep * ceilings) / reach - steep, 0.0)
     order = np.argsort(-(bounds - best[:, None]).max(axis=0, initial=0.0))
     step = max(1, BLOCK_ENTRIES // len(space))
     for block in (order[start : start + step] for start in range(0, len(order), step)):
         if not (bounds[:, block] > best[:, None]).any():
             continue
         distances = space.distances(apart[block])
-        # What an output gains, truncated or not, is at most this.
-        most = (distances - to_centroid).max(axis=1)
+        most = (distances - to_centroid).max(axis=1, initial=0.0)
         for r, (slope, gamma) in enumerate(zip(slopes, gammas, strict=True)):
-            fixed = differences[r, block] + DIFFERENCE_ERROR
-            ceiling = np.minimum(most, max(0.0, gamma - to_centroid.min()))
-            hot = np.flatnonzero((fixed + slope * ceiling) / reach[r, block] - slope > best[r])
+            ceiling = np.minimum(most, ceilings[r, block])
+            reachable = (fixed[r, block] + slope * ceiling) / reach[r, block] - slope
+            hot = np.flatnonzero(reachable > best[r])
             gains = np.minimum(distances[hot], gamma) - np.minimum(to_centroid, gamma)
-            raised = fixed[hot] + slope * gains.max(axis=1)
+            raised = fixed[r, block[hot]] + slope * gains.max(axis=1)
             best[r] = max(best[r], (raised / reach[r, block[hot]] - slope).max(initial=0.0))
 
 
