@@ -47,7 +47,7 @@ class BayesAdversary:
         draws: int = 500,
         rng: np.random.Generator | None = None,
     ) -> None:
-        _validate.at_least(1, draws=draws)
+        _validate.at_least(2, draws=draws)
         self.mechanism = mechanism
         self.candidates, self.prior = _candidates(mechanism.space, prior)
         self.exact = isinstance(mechanism, ExponentialMechanism)

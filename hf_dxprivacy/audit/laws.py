@@ -1,7 +1,7 @@
 """What an adversary knows of a mechanism: how likely each output is, given each input."""
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ BLOCK_ENTRIES = 1 << 22
 BLOCK_DRAWS = 1 << 17
 # Up to so many probabilities are worked out once and kept, which saves most of the distances.
 TABLE_ENTRIES = 1 << 26
+# What is tried for the shared draws of an input.
+SHARED_DRAWS = 4.0 ** np.arange(-2, 11)
 
 Ids = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -64,32 +66,60 @@ class ExactLaw:
 class DrawnLaw:
     """The law of any mechanism, as draws show it.
 
-    What was never drawn from an input is not impossible: beside its own draws each input has one
-    that is spread as the draws from all inputs are.
+    What was never drawn from an input is not impossible: beside its own draws each input has some
+    that are spread as the draws from all inputs are. How many tells one half of the draws from the
+    other: those with which it was the likeliest.
 
     Args:
         mechanism: The mechanism.
         inputs: (m,) ids.
         prior: (m,) how likely each is; adds up to 1.
-        draws: Draws from each.
+        draws: Draws from each, at least 2.
         rng: Source of the draws.
     """
 
     def __init__(
         self, mechanism: Mechanism, inputs: Ids, prior: Reals, draws: int, rng: np.random.Generator
     ) -> None:
-        table = require("scipy.sparse", EXTRA).csc_matrix
-        shape = (len(inputs), len(mechanism.space))
-        self._counts = table(shape)
-        for at, drawn in drawn_from(mechanism, inputs, draws, rng):
-            self._counts += table((np.ones(len(at)), (at, drawn)), shape)
-        self._draws = draws
-        self._marginal = np.asarray(prior @ self._counts).ravel() / draws
+        learned = _counted(mechanism, inputs, draws // 2, rng)
+        tried = _counted(mechanism, inputs, draws - draws // 2, rng)
+        self._shared = _shared_draws(learned, tried, prior)
+        self._counts, self._draws = (learned + tried).tocsc(), draws
+        self._marginal = _marginal(self._counts, prior)
 
     def likelihoods(self, outputs: Ids) -> Reals:
         """Return (len(outputs), m) estimates."""
         own: Reals = self._counts[:, outputs].toarray().T
-        return (own + self._marginal[outputs][:, None]) / (self._draws + 1)
+        shared = self._shared * self._marginal[outputs][:, None]
+        return (own + shared) / (self._draws + self._shared)
+
+
+def _counted(mechanism: Mechanism, inputs: Ids, draws: int, rng: np.random.Generator) -> Any:
+    """Return a sparse (m, V) table of how often each output was drawn from each input."""
+    table = require("scipy.sparse", EXTRA).csr_matrix
+    shape = (len(inputs), len(mechanism.space))
+    counts = table(shape)
+    for at, drawn in drawn_from(mechanism, inputs, draws, rng):
+        counts += table((np.ones(len(at)), (at, drawn)), shape)
+    return counts
+
+
+def _marginal(counts: Any, prior: Reals) -> Reals:
+    """Return how the draws from all inputs are spread; no output is impossible."""
+    spread: Reals = np.asarray(prior @ counts).ravel() + 1.0 / counts.shape[1]
+    spread /= spread.sum()
+    return spread
+
+
+def _shared_draws(learned: Any, tried: Any, prior: Reals) -> float:
+    """Choose how many shared draws make the likeliest what was tried."""
+    marginal, seen = _marginal(learned, prior), tried.tocoo()
+    own = np.asarray(learned[seen.row, seen.col]).ravel()
+    shared = marginal[seen.col]
+    draws = learned.sum() / len(prior)
+    weights = prior[seen.row] * seen.data
+    scores = [weights @ np.log((own + s * shared) / (draws + s)) for s in SHARED_DRAWS]
+    return float(SHARED_DRAWS[np.argmax(scores)])
 
 
 def parts_of(ids: Ids, entries: int) -> Iterator[Ids]:

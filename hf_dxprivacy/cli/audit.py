@@ -119,7 +119,7 @@ def _reconstruction(add: Add) -> None:
     )
     add(
         "--draws",
-        type=at_least(1),
+        type=at_least(2),
         default=200,
         metavar="N",
         help="draws from each word, to learn laws that are not known exactly (%(default)s)",
