@@ -45,6 +45,14 @@ def test_words_stay_less_and_spread_more_with_lambda() -> None:
     assert spread[0].min() > 97
 
 
+def test_words_of_the_ball_stay_least_often_where_the_worst_are_equal() -> None:
+    ball, gloss, glove = (
+        [float(cell.split()[0]) for cell in row[2:]] for row in table("hierarchy tem")
+    )
+    assert np.less(ball, glove).all()
+    assert np.less(2 * np.array(ball[:3]), gloss[:3]).all()
+
+
 @pytest.fixture(scope="module")
 def tables() -> Iterator[ModuleType]:
     with pytest.MonkeyPatch.context() as patch:
