@@ -65,7 +65,7 @@ def main() -> None:
         splits=options.splits,
     )
     space = EmbeddingSpace.from_pretrained(options.space)
-    selector = make_selector(options.selector, task.texts, space, options.selector_epsilon)
+    selector = make_selector(options.selector, task.texts, options.selector_epsilon)
     models, runs, results = Models(task, options), Runs(options.runs), Results()
     for version in versions(
         space,

@@ -17,7 +17,6 @@ import argparse
 import math
 import sys
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,7 @@ from hf_dxprivacy.evaluation import (
     make_selector,
     pivot,
     read_parts,
+    thinned,
     versions,
 )
 from hf_dxprivacy.results import ORIGINAL, Results
@@ -56,14 +56,15 @@ def main() -> None:
     """Train and test in every set-up, and print the perplexities."""
     options = parse_arguments()
     datasets.disable_progress_bars()
-    parts = read_parts(options.data, options.rows, config=options.config, splits=options.splits)
+    parts = read_parts(options.data, config=options.config, splits=options.splits)
     parts = [part.select_columns([options.text_column]) for part in parts]
+    texts = [text or "" for part in parts for text in part[options.text_column]]
+    parts = [thinned(part, options.rows) for part in parts]
     if len(parts) == 1:
         halves = parts[0].train_test_split(TEST_SHARE, seed=0)
         parts = [halves["train"], halves["test"]]
     space = EmbeddingSpace.from_pretrained(options.space)
-    texts = chain.from_iterable(part[options.text_column] for part in parts)
-    selector = make_selector(options.selector, texts, space, options.selector_epsilon)
+    selector = make_selector(options.selector, texts, options.selector_epsilon)
     language, runs, results = Language(*parts, space, options), Runs(options.runs), Results()
     for version in versions(
         space,

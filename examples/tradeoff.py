@@ -76,7 +76,7 @@ def main() -> None:
             splits=options.splits,
         )
         sweep = Sweep(task, features, options.privatize)
-        selector = make_selector(options.selector, task.texts, space, options.selector_epsilon)
+        selector = make_selector(options.selector, task.texts, options.selector_epsilon)
         for version in versions(
             space,
             options.mechanism,

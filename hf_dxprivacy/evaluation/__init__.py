@@ -2,7 +2,7 @@
 
 from hf_dxprivacy.evaluation.baselines import RANDOM, make_privatizer, random_words
 from hf_dxprivacy.evaluation.features import averaged_vectors, cosines, pair_features
-from hf_dxprivacy.evaluation.reading import SPLITS, read_parts
+from hf_dxprivacy.evaluation.reading import SPLITS, read_parts, thinned
 from hf_dxprivacy.evaluation.runs import Cell, Runs
 from hf_dxprivacy.evaluation.scores import classification_scores, correlation_scores
 from hf_dxprivacy.evaluation.selectors import SELECTORS, make_selector
@@ -31,5 +31,6 @@ __all__ = [
     "random_words",
     "read_parts",
     "read_task",
+    "thinned",
     "versions",
 ]

@@ -16,7 +16,6 @@ SPLITS = (TRAIN, "validation", "test")
 
 def read_parts(
     data: str,
-    rows: int | None = None,
     *,
     config: str | None = None,
     splits: Sequence[str] = SPLITS,
@@ -28,7 +27,6 @@ def read_parts(
     Args:
         data: A file (.json, .jsonl, .csv, .tsv, .parquet, or one of these with .gz), or a dataset
             on the Hub.
-        rows: Take that many rows, evenly spread, of each part. By default all.
         config: The configuration of a dataset on the Hub that has several.
         splits: The first of these that the data has is trained with, and the last tested.
 
@@ -36,12 +34,26 @@ def read_parts(
         Two parts; one where the data has none or one of these splits.
 
     Raises:
-        InvalidValueError: If the file's ending is unknown, or `rows` is below 1.
+        InvalidValueError: If the file's ending is unknown.
     """
     found = _splits(data, config)
     names = [name for name in splits if name in found] or list(found)[:1]
     chosen = names if len(names) == 1 else [names[0], names[-1]]
-    return [_thinned(found[name], rows) for name in chosen]
+    return [found[name] for name in chosen]
+
+
+def thinned(part: Dataset, rows: int | None) -> Dataset:
+    """Return that many rows, evenly spread; all if there are fewer, or `rows` is None.
+
+    Raises:
+        InvalidValueError: If `rows` is below 1.
+    """
+    if rows is None:
+        return part
+    _validate.at_least(1, rows=rows)
+    if rows >= len(part):
+        return part
+    return part.select(np.linspace(0, len(part) - 1, rows).round().astype(np.int64))
 
 
 def _splits(data: str, config: str | None) -> DatasetDict:
@@ -60,12 +72,3 @@ def _splits(data: str, config: str | None) -> DatasetDict:
             for name in dict.fromkeys(split_of.tolist())
         }
     )
-
-
-def _thinned(part: Dataset, rows: int | None) -> Dataset:
-    if rows is None:
-        return part
-    _validate.at_least(1, rows=rows)
-    if rows >= len(part):
-        return part
-    return part.select(np.linspace(0, len(part) - 1, rows).round().astype(np.int64))

@@ -7,20 +7,18 @@ from hf_dxprivacy.slots import ContentWordSelector, LowTransitionSelector, Selec
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 SELECTORS = ("every-word", "content-words", "low-transition")
-# Words whose n-grams are counted. More would need larger counts.
-ALPHABET = 5000
+# Words whose n-grams are counted: the most frequent ones of a public space, with the small words
+# that carrier phrases are made of. More of them would need larger counts.
+ALPHABET, ALPHABET_SIZE = "wordnet-gloss", 5000
 
 
-def make_selector(
-    name: str, texts: Iterable[str], space: EmbeddingSpace, epsilon: float | None
-) -> Selector | None:
+def make_selector(name: str, texts: Iterable[str], epsilon: float | None) -> Selector | None:
     """Return what finds the slots.
 
     Args:
         name: "every-word" for no selector; "content-words" for all but stop words;
             "low-transition" for words that the released n-grams of the texts do not lead to.
-        texts: What n-grams are released from.
-        space: Its 5,000 first words are what n-grams are counted of.
+        texts: What n-grams of the 5,000 most frequent words of "wordnet-gloss" are released from.
         epsilon: ε_g for one text, for "low-transition"; None counts exactly and promises nothing.
 
     Raises:
@@ -30,5 +28,6 @@ def make_selector(
     if name == "content-words":
         return ContentWordSelector()
     if name == "low-transition":
-        return LowTransitionSelector.fit(texts, epsilon=epsilon, alphabet=space.words[:ALPHABET])
+        alphabet = EmbeddingSpace.from_pretrained(ALPHABET).words[:ALPHABET_SIZE]
+        return LowTransitionSelector.fit(texts, epsilon=epsilon, alphabet=alphabet)
     return None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy._optional import require
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.evaluation.reading import read_parts
+from hf_dxprivacy.evaluation.reading import read_parts, thinned
 
 TEXT_COLUMNS = ("text", "text1", "text2")
 TARGET_COLUMNS = ("label", "score")
@@ -30,6 +30,7 @@ class TextTask:
         labels: Names of the labels; empty for scores.
         groups: Of each row, what scores are correlated within; None for all together.
         is_test: (m,) bool which rows are for testing; None if each repeat is to choose.
+        corpus: The text columns of all rows, of which `rows` may be a part.
     """
 
     name: str
@@ -38,11 +39,12 @@ class TextTask:
     labels: tuple[str, ...]
     groups: tuple[str, ...] | None
     is_test: NDArray[np.bool_] | None
+    corpus: Dataset
 
     @property
     def texts(self) -> list[str]:
-        """All texts, column by column."""
-        return [text for name in self.text_columns for text in self.rows[name]]
+        """All texts of the corpus, column by column."""
+        return [text or "" for name in self.text_columns for text in self.corpus[name]]
 
     @property
     def targets(self) -> NDArray[Any]:
@@ -93,7 +95,8 @@ def read_task(
     Raises:
         InvalidValueError: If a column is missing.
     """
-    parts = read_parts(data, rows, **options)
+    whole = read_parts(data, **options)
+    parts = [thinned(part, rows) for part in whole]
     found = concatenate_datasets(parts)
     columns = tuple(name for name in text_columns if name in found.column_names)
     target = _target(found, target_column)
@@ -111,6 +114,7 @@ def read_task(
         labels,
         tuple(found[GROUP][:]) if GROUP in found.column_names and not labels else None,
         np.arange(len(found)) >= len(parts[0]) if len(parts) == 2 else None,
+        concatenate_datasets(whole).select_columns(list(columns)),
     )
 
 
