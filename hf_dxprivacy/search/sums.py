@@ -37,21 +37,21 @@ def nearest_to_sums(
     """
     _threads.limit_in_worker()
     points = np.asarray(points)
-    offsets = np.asarray(offsets, dtype=np.float32)
+    noise: NDArray[np.float32] = np.asarray(offsets, dtype=np.float32)
     half_norms = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64) / 2.0
-    nearest = np.empty((len(points), len(offsets)), dtype=np.int64)
+    nearest = np.empty((len(points), len(noise)), dtype=np.int64)
     margins = np.empty(nearest.shape, dtype=np.float32)
     step = max(1, BLOCK_BYTES // (4 * len(vectors)))
     for rows in _blocks(len(points), step):
         own = points[rows].astype(np.float32) @ vectors.T
         own -= half_norms.astype(np.float32)
-        for columns in _blocks(len(offsets), step):
-            shared = offsets[columns] @ vectors.T
+        for columns in _blocks(len(noise), step):
+            shared = noise[columns] @ vectors.T
             _search(own, shared, nearest[rows, columns], margins[rows, columns])
     # Written so that a sum beyond the range of float32 is unsure too.
-    unsure = ~(margins > _rounding(points, offsets, float(np.sqrt(2.0 * half_norms.max()))))
+    unsure = ~(margins > _rounding(points, noise, float(np.sqrt(2.0 * half_norms.max()))))
     point, offset = np.nonzero(unsure)
-    nearest[unsure] = nearest_euclidean(points[point] + offsets[offset], vectors)
+    nearest[unsure] = nearest_euclidean(points[point] + noise[offset], vectors)
     return nearest
 
 
