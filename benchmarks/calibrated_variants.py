@@ -96,6 +96,7 @@ OWN = metric(lambda d: d)
 SPARSE = sparse_slopes(0.1)
 FAMILIES: dict[str, Family] = {
     "exp(−s·d), `calibrated`": OWN,
+    "the same, fitted unknown word": metric(lambda d: d),
     "β = 0.1": other_beta(0.1),
     "β = 10⁻⁶": other_beta(1e-6),
     "d^0.9": metric(lambda d: d**0.9),
@@ -104,11 +105,16 @@ FAMILIES: dict[str, Family] = {
     "10·(1−e^(−d/10))": metric(lambda d: -10.0 * np.expm1(-d / 10.0)),
     "output weights, 5 steps": balanced(5),
     "output weights, 20 steps": balanced(20),
-    "output weights, 60 steps": balanced(60),
+    "output weights, 5 steps, fitted unknown word": balanced(5),
+    "output weights, 20 steps, fitted unknown word": balanced(20),
     "slopes 10 % less where sparse": SPARSE,
     "own weight + 0.05·s·d(1st)": kept(0.05),
     "own weight + 0.2·s·d(1st)": kept(0.2),
 }
+
+
+# Those that leave the unknown word a law of its own, whatever fits those of all words.
+FITTED = tuple(family for name, family in FAMILIES.items() if name.endswith("fitted unknown word"))
 
 
 @dataclass(frozen=True)
@@ -120,14 +126,34 @@ class Law:
     probabilities: Array
 
 
-def law(family: Family, slope: float, weighed: Array, distances: Array) -> Law:
-    """Work out a law and its level.
+def fits(logs: Array, to_centroid: Array, epsilon: float) -> bool:
+    """Tell whether some law of the unknown word is within ε·d_γ of those of all words.
+
+    Args:
+        logs: (V, V) log-probabilities.
+        to_centroid: (V,) distances d_γ of the words.
+        epsilon: ε.
+
+    Returns:
+        Whether the probabilities that all words allow for each output, from max P(y|w)·exp(−ε·d) to
+        min P(y|w)·exp(ε·d), leave room for a sum of 1.
+    """
+    least = np.exp((logs - epsilon * to_centroid[:, None]).max(axis=0)).sum()
+    most = np.exp((logs + epsilon * to_centroid[:, None]).min(axis=0)).sum()
+    return bool(least <= 1.0 <= most)
+
+
+def law(
+    family: Family, slope: float, weighed: Array, distances: Array, epsilon: float
+) -> Law | None:
+    """Work out a law and its level; None if the level is above ε.
 
     Args:
         family: What gives the weights.
         slope: s.
         weighed: (V+1, V+1) the distances that are weighed.
         distances: (V+1, V+1) the metric d_γ of the guarantee.
+        epsilon: ε.
 
     Returns:
         The law. The level is reached at y = w for words; it is an upper bound for pairs with the
@@ -135,14 +161,17 @@ def law(family: Family, slope: float, weighed: Array, distances: Array) -> Law:
     """
     logs = family(slope, weighed)
     sums = _log_sums(logs)
-    own = np.diag(logs)
-    gained = own[:, None] - logs.T
-    if family is SPARSE:
-        gained = slope * weighed
+    gained = slope * weighed if family is SPARSE else np.diag(logs)[:, None] - logs.T
     ratios = gained + sums[None, :] - sums[:, None]
     np.divide(ratios, distances, out=ratios, where=distances > 0)
     ratios[distances == 0] = 0.0
-    return Law(slope, float(ratios.max()), np.exp(logs - sums[:, None])[:-1, :-1])
+    logs = (logs - sums[:, None])[:-1, :-1]
+    if family in FITTED:
+        ratios = ratios[:-1, :-1]
+        if not fits(logs, distances[-1, :-1], epsilon):
+            return None
+    level = float(ratios.max())
+    return Law(slope, level, np.exp(logs)) if level <= epsilon else None
 
 
 def steepest(
@@ -155,11 +184,12 @@ def steepest(
         middle = (low + high) // 2
         slope = grid_rate(middle)
         points = weighed(slope)
-        candidate = law(family, slope, points, points if distances is None else distances)
-        if candidate.level <= epsilon:
-            low, found = middle, candidate
-        else:
+        truncated = points if distances is None else distances
+        candidate = law(family, slope, points, truncated, epsilon)
+        if candidate is None:
             high = middle
+        else:
+            low, found = middle, candidate
     if found is None:
         raise SystemExit(f"no slope of the grid has a level within ε = {epsilon}")
     return found
