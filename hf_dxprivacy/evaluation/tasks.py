@@ -98,13 +98,7 @@ def read_task(
     whole = read_parts(data, **options)
     parts = [thinned(part, rows) for part in whole]
     found = concatenate_datasets(parts)
-    columns = tuple(name for name in text_columns if name in found.column_names)
-    target = _target(found, target_column)
-    if len(columns) not in (1, 2) or target is None:
-        raise InvalidValueError(
-            f"expected one text column or two of {', '.join(text_columns)}, and a target column, "
-            f"got columns {', '.join(found.column_names)}; name them"
-        )
+    columns, target = _columns(found, text_columns, target_column)
     values, labels = _encoded(found, target)
     content = {name: [text or "" for text in found[name]] for name in columns}
     return TextTask(
@@ -118,9 +112,19 @@ def read_task(
     )
 
 
-def _target(data: Dataset, name: str | None) -> str | None:
-    candidates = TARGET_COLUMNS if name is None else (name,)
-    return next((each for each in candidates if each in data.column_names), None)
+def _columns(
+    data: Dataset, texts: Sequence[str], target: str | None
+) -> tuple[tuple[str, ...], str]:
+    """Return the text columns and the target column."""
+    columns = tuple(name for name in texts if name in data.column_names)
+    candidates = TARGET_COLUMNS if target is None else (target,)
+    targets = [name for name in candidates if name in data.column_names]
+    if len(columns) not in (1, 2) or not targets:
+        raise InvalidValueError(
+            f"expected one text column or two of {', '.join(texts)}, and a target column, "
+            f"got columns {', '.join(data.column_names)}; name them"
+        )
+    return columns, targets[0]
 
 
 def _encoded(data: Dataset, column: str) -> tuple[list[float] | list[int], tuple[str, ...]]:
