@@ -34,4 +34,5 @@ def _column(result: Result, metric: str | None) -> str:
 
 def _cell(result: Result, digits: int) -> str:
     half = (result.high - result.low) / 2.0
-    return f"{result.value:.{digits}f}" + (f" ± {half:.{digits}f}" if half else "")
+    spread = f" ± {half:.{digits}f}" if round(half, digits) else ""
+    return f"{result.value:.{digits}f}{spread}"
