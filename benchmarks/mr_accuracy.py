@@ -52,10 +52,8 @@ def main() -> None:
     arguments.add_argument("--train", type=int, help="sentences to train on (four fifths)")
     arguments.add_argument("--picture", type=Path, help="draw the accuracies there, as PNG")
     options = arguments.parse_args()
-    glove, reader = common.glove(options.data), RowReader()
-    space = EmbeddingSpace.from_vectors(
-        glove.words[: options.words], glove.vectors[: options.words]
-    )
+    glove, reader, kept = common.glove(options.data), RowReader(), slice(options.words)
+    space = EmbeddingSpace.from_vectors(glove.words[kept], glove.vectors[kept])
     examples = common.jsonl(options.data / "utility" / "mr.jsonl.gz")
     texts, labels = [e["text"] for e in examples], [e["label"] for e in examples]
     plain = averaged(texts, space, reader)
