@@ -76,7 +76,8 @@ def require_clear(examples: Mapping[str, Any], columns: Sequence[str]) -> None:
     if texts and all(isinstance(text, str) and len(text.split()) <= 1 for text in texts):
         raise InvalidValueError(
             f"column {columns[0]!r} may hold a batch of one-word texts or the tokens of one row, "
-            "which differ with seed=, memoize= and oov='drop'; pass with_indices=True, which tells them apart"
+            "which differ with seed=, memoize= and oov='drop'; pass with_indices=True, which tells "
+            "them apart"
         )
 
 
