@@ -175,11 +175,11 @@ def test_goes_on_where_it_was_interrupted(
 
     def until_the_third(self: measuring._Work, number: int) -> measuring.Block:
         if number == 3:
-            raise InterruptedByKeyError
+            raise InterruptedByKeyError("in the third block")
         return work(self, number)
 
     monkeypatch.setattr(measuring._Work, "block", until_the_third)
-    with pytest.raises(InterruptedByKeyError):
+    with pytest.raises(InterruptedByKeyError, match="in the third block"):
         measure(folder)
     monkeypatch.setattr(measuring._Work, "block", work)
     assert len(list(folder.glob("block-*.npz"))) == 3
