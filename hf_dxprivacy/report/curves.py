@@ -5,7 +5,7 @@ from typing import Any
 from hf_dxprivacy import _validate
 from hf_dxprivacy.cards.picture import COLOURS
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.report.picture import Picture, panels
+from hf_dxprivacy.report.picture import Picture, panels, show_epsilons
 from hf_dxprivacy.results import ORIGINAL, Result, Results
 
 # Mechanisms differ in their markers too, not in colour alone.
@@ -36,8 +36,7 @@ def draw_results(results: Results, metric: str) -> Picture:
             _draw_against_epsilon(each, name, here.where(mechanism=name))
         each.set_ylabel(metric)
         each.set_xlabel("ε")
-        each.set_xscale("log", base=2)
-        each.xaxis.set_major_formatter("{x:g}")
+        show_epsilons(each, [r.epsilon for r in here if r.epsilon is not None])
         each.grid(alpha=0.3)
     _add_legend(figure)
     listed = "; ".join(f"{task} on {dataset}" for task, dataset in places)

@@ -2,6 +2,7 @@
 
 import base64
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ EXTRA = "report"
 
 # Inches. Narrow, so that letters stay legible on a telephone.
 WIDTH = 5.0
+# So many numbers stand side by side along an axis.
+MOST_TICKS = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,3 +66,15 @@ def panels(count: int, height: float, columns: int = 1) -> tuple["Figure", list[
         figsize=(WIDTH, rows * height), layout="constrained"
     )
     return figure, list(figure.subplots(rows, columns, squeeze=False).flat[:count])
+
+
+def show_epsilons(axes: Any, epsilons: Sequence[float]) -> None:
+    """Make the horizontal axis one of ε in steps of ratios, marked where something was measured."""
+    marks = sorted(set(epsilons))
+    if len(marks) < 2:
+        return
+    axes.set_xscale("log", base=2)
+    if len(marks) <= MOST_TICKS:
+        axes.set_xticks(marks)
+        axes.minorticks_off()
+    axes.xaxis.set_major_formatter("{x:g}")

@@ -10,7 +10,7 @@ import numpy as np
 from hf_dxprivacy.calibration.statistics import PERCENTILES
 from hf_dxprivacy.cards.picture import COLOURS
 from hf_dxprivacy.mechanisms.base import METRIC_NAMES
-from hf_dxprivacy.report.picture import Picture, panels
+from hf_dxprivacy.report.picture import Picture, panels, show_epsilons
 from hf_dxprivacy.report.steps import Sweep
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -40,9 +40,7 @@ def draw_percentiles(sweep: Sweep) -> Picture:
     for axes in (kept, spread):
         axes.set_xlabel("ε, per unit of distance")
         axes.grid(alpha=0.3)
-        if len(grid) > 1:
-            axes.set_xscale("log", base=2)
-            axes.xaxis.set_major_formatter("{x:g}")
+        show_epsilons(axes, grid)
     middle = [f"{np.median(row):.2g}" for row in (shares[0], shares[-1])]
     counts = [f"{np.median(row):,.0f}" for row in (sizes[0], sizes[-1])]
     return Picture(

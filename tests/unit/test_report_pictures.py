@@ -43,6 +43,7 @@ def test_percentiles_are_those_of_the_words(swept: Sweep) -> None:
     ):
         median, extreme = axes.lines
         np.testing.assert_allclose(median.get_xdata(), [1.0, 4.0, 16.0])
+        np.testing.assert_allclose(axes.get_xticks(), [1.0, 4.0, 16.0])
         np.testing.assert_allclose(median.get_ydata(), [np.median(row) for row in rows])
         np.testing.assert_allclose(extreme.get_ydata(), [worst(row) for row in rows])
         outer, inner = (band.get_paths()[0].get_extents() for band in axes.collections)
