@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_dxprivacy.budget import PrivacyBudget
 from hf_dxprivacy.guarantees import PrivacyGuarantee, text_disclosures
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.memo import Memo, one_of_each
@@ -27,6 +28,7 @@ class PromisingPrivatizer(StoredPrivatizer):
     case: Case
     seed: int | None
     memo: Memo | None
+    budget: PrivacyBudget | None
 
     @property
     def space(self) -> EmbeddingSpace:
@@ -46,6 +48,11 @@ class PromisingPrivatizer(StoredPrivatizer):
             ),
             log_ratio_bound=self._bound,
         )
+
+    @property
+    def _not_stored(self) -> tuple[str, ...]:
+        kept = ("memoize and its key", self.memo), ("the budget", self.budget)
+        return tuple(name for name, value in kept if value is not None)
 
     @property
     def _disclosures(self) -> tuple[str, ...]:

@@ -134,12 +134,23 @@ class StoredPrivatizer(Publishable):
         """The arguments that `_parts` loads."""
         return {}
 
+    @property
+    def _not_stored(self) -> tuple[str, ...]:
+        """What limits repeated releases and is left out of the files."""
+        return ()
+
     def _save(self, folder: Path) -> None:
         self.settings.write(folder)
 
     def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
         stored = self.settings
-        # The card is about what is loaded from here, which has no seed.
+        if self._not_stored:
+            logger.warning(
+                "not stored: %s; without them, given again to from_pretrained, what is loaded "
+                "makes new releases",
+                ", ".join(self._not_stored),
+            )
+        # The card is about what is loaded from here, which has no seed, key or budget.
         loaded = self._over(self.space, stored.arguments() | self._own_parts)
         cards.write_privatizer_card(
             folder, asdict(stored), str(loaded.guarantee), license=license, name=name

@@ -6,8 +6,6 @@ on from the word found to one of its neighbours. That depends on the word found 
 space alone, so it costs no privacy.
 """
 
-from functools import cached_property
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,11 +32,10 @@ class NeighbourRanks:
         ranks = np.arange(min(neighbours, len(space) - 1) + 1)
         weights = np.exp(-decay * ranks)
         self._cumulative = np.cumsum(weights / weights.sum())
+        # Memory that is not written to is not taken. One array from the start, so that threads
+        # that work out the same list write the same to the same place.
+        self._lists = np.empty((len(space), len(ranks)), dtype=np.int32)
         self._known = np.zeros(len(space), dtype=bool)
-
-    @cached_property
-    def _lists(self) -> NDArray[np.int32]:
-        return np.empty((len(self._space), len(self._cumulative)), dtype=np.int32)
 
     def resample(
         self, words: NDArray[np.int64], uniform: NDArray[np.floating]

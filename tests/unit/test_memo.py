@@ -97,12 +97,18 @@ def test_no_message_and_no_text_shows_the_key(make: Make, key: Any, tmp_path: Pa
         assert trace not in shown
 
 
-def test_no_key_is_saved(make: Make, euclidean_space: EmbeddingSpace, tmp_path: Path) -> None:
+def test_no_key_is_saved(
+    make: Make,
+    euclidean_space: EmbeddingSpace,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     euclidean_space.save_pretrained(tmp_path / "space")
     space = EmbeddingSpace.from_pretrained(tmp_path / "space")
     options: dict[str, Any] = {"memoize": "user", "user_column": "who", "key": KEY}
     privatizer = DxPrivatizer(space, "laplace", 1.0, **options)
     privatizer.save_pretrained(tmp_path / "privatizer")
+    assert "not stored: memoize and its key; without them" in caplog.text
     for path in (tmp_path / "privatizer").iterdir():
         content = path.read_bytes()
         assert b"emoiz" not in content, f"{path.name} says of a key that is not there"
