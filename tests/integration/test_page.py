@@ -23,6 +23,7 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 SENTENCE = "The soup was cold and the waiter rude."
 WORDS = 8
 PATIENCE = 60_000.0
+expect.set_options(timeout=PATIENCE)
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,9 @@ def test_another_space_and_mechanism_bring_their_own_range(page: Page) -> None:
 
 def test_the_keyboard_is_enough(page: Page) -> None:
     def tab_to(selector: str) -> None:
-        for _ in range(30):
+        # On a busy machine the key is faster than the page, and nothing leads to what is not there.
+        page.locator(selector).first.wait_for()
+        for _ in range(60):
             page.keyboard.press("Tab")
             if page.locator(f"{selector}:focus").count():
                 return
