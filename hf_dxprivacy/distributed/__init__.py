@@ -1,0 +1,1 @@
+"""Data sets that one machine does not hold: the same release through Ray Data or Spark."""

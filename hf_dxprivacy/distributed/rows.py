@@ -1,0 +1,156 @@
+"""What makes pieces of a data set, each of which may be computed several times, one release."""
+
+import copy
+import secrets
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any
+
+import pyarrow as pa
+
+from hf_dxprivacy import columns
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.tokens import TokenPrivatizer
+
+KEY_BITS = 256
+
+
+# No dataclass: Ray may write the fields of one to the log of a job.
+class Job:
+    """A function of Arrow tables that releases a row in the same way whenever it is computed.
+
+    Clusters compute a row again after a failure, or on two machines at once, and something of
+    every attempt may reach the output. The noise of a row is therefore a function of a secret key
+    of the job, of the row's id and of its words, so that all attempts are one release. The key is
+    drawn here, is nowhere but in this object and its pickles, and is gone with them. A privatizer
+    with a seed keeps that, and one with ``memoize=`` needs no ids: its noise is a function of its
+    key already.
+
+    Args:
+        privatizer: What privatizes the rows; it is copied, not changed.
+        id_column: The column that tells the rows apart; None with ``memoize=`` only.
+
+    Raises:
+        InvalidTypeError: If the privatizer is something else, or `id_column` no name.
+        InvalidValueError: If the privatizer has a budget, which could not be kept, or `id_column`
+            is missing or for nothing.
+    """
+
+    def __init__(self, privatizer: DxPrivatizer | TokenPrivatizer, id_column: str | None) -> None:
+        if not isinstance(privatizer, (DxPrivatizer, TokenPrivatizer)):
+            raise InvalidTypeError(
+                f"expected a DxPrivatizer, a SlotPrivatizer or a TokenPrivatizer, got a "
+                f"{type(privatizer).__name__}"
+            )
+        if privatizer.budget is not None:
+            raise InvalidValueError(
+                "a PrivacyBudget counts in one process, and this job runs in many: make the "
+                "privatizer without budget=, and count the job as one release of every row"
+            )
+        self.id_column = _checked_id_column(id_column, _is_memoized(privatizer))
+        self._privatizer = copy.copy(privatizer)
+        if privatizer.seed is None and id_column is not None:
+            self._privatizer.seed = secrets.randbits(KEY_BITS)
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Return the table with the output columns; other columns are as they were.
+
+        Raises:
+            InvalidValueError: If a column is missing, or an id is missing or comes twice.
+            InvalidTypeError: If an id is neither a whole number nor a string, or a cell neither
+                text, tokens nor missing.
+        """
+        ids = None
+        if self.id_column is not None:
+            columns.require(table, [self.id_column], "id_column")
+            ids = row_keys(table.column(self.id_column), self.id_column)
+        released: pa.Table = self._privatizer(table, ids)
+        return released
+
+    def schema(self, given: pa.Schema) -> pa.Schema:
+        """Return the schema of the result for tables of a schema.
+
+        Raises:
+            InvalidValueError: If a column is missing.
+            InvalidTypeError: If the ids are neither whole numbers nor strings.
+        """
+        return self(given.empty_table()).schema
+
+    def refuse_repeated(self, most: int) -> None:
+        """Refuse a data set in which one id comes several times.
+
+        Args:
+            most: How often the most frequent id comes.
+
+        Raises:
+            InvalidValueError: If that is more than once.
+        """
+        if most > 1:
+            raise InvalidValueError(
+                f"column {self.id_column!r}: an id comes {most} times, and rows with one id may "
+                "get the same noise, which shows where their texts are equal; every row needs an "
+                "id of its own"
+            )
+
+
+def row_keys(column: pa.ChunkedArray, name: str) -> list[int]:
+    """Return for the id of each row the index that a privatizer knows the row by.
+
+    A whole number stands for itself, a string for 128 bits of its BLAKE2b digest.
+
+    Args:
+        column: The ids.
+        name: Name of the column, for messages.
+
+    Raises:
+        InvalidValueError: If an id is missing, or comes twice.
+        InvalidTypeError: If they are neither whole numbers nor strings.
+    """
+    numbers = pa.types.is_integer(column.type)
+    if not numbers and not _is_text(column.type):
+        raise InvalidTypeError(
+            f"expected the ids in column {name!r} to be whole numbers or strings, got {column.type}"
+        )
+    if column.null_count:
+        raise InvalidValueError(
+            f"column {name!r}: {column.null_count} of {len(column)} rows have no id, and every row "
+            "needs one"
+        )
+    ids: Sequence[Any] = column.to_pylist()
+    if len(set(ids)) < len(ids):
+        raise InvalidValueError(
+            f"column {name!r}: an id comes twice in a batch of {len(ids)} rows, and every row "
+            "needs one of its own"
+        )
+    return list(ids) if numbers else [_number(text) for text in ids]
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=16).digest(), "big")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return kind in (pa.string(), pa.large_string(), pa.string_view())
+
+
+def _is_memoized(privatizer: DxPrivatizer | TokenPrivatizer) -> bool:
+    return isinstance(privatizer, DxPrivatizer) and privatizer.memo is not None
+
+
+def _checked_id_column(id_column: str | None, memoized: bool) -> str | None:
+    if memoized and id_column is not None:
+        raise InvalidValueError(
+            "with memoize= the noise does not depend on the row: leave id_column out"
+        )
+    if memoized:
+        return None
+    if id_column is None:
+        raise InvalidValueError(
+            "a task that is computed again must not release its rows with other noise: pass "
+            "id_column=, a column with another whole number or string in every row, which stays "
+            "the same when the row is read again"
+        )
+    return columns.names("id_column", id_column, 1)[0]
