@@ -1,5 +1,8 @@
 """Exact nearest neighbour in L2."""
 
+from collections.abc import Callable
+from functools import partial
+
 import faiss
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +17,15 @@ SHORTLISTS = (2, 64)
 BLOCK_BYTES = 1 << 24
 BLOCK_ROWS = 2048
 
+# Finds k candidates for each query, (m, k) rows in any order, and bounds from below the true
+# squared distance of all other vectors, (m,).
+Shortlist = Callable[[NDArray[np.float32], int], tuple[NDArray[np.int64], NDArray[np.float64]]]
+
 
 def nearest_euclidean(
-    queries: NDArray[np.floating], vectors: NDArray[np.float32]
+    queries: NDArray[np.floating],
+    vectors: NDArray[np.float32],
+    shortlist: Shortlist | None = None,
 ) -> NDArray[np.int64]:
     """Return the row of the nearest vector for each query.
 
@@ -29,21 +38,22 @@ def nearest_euclidean(
     Args:
         queries: (m, n) finite vectors; taken in float32.
         vectors: (V, n) float32, C-contiguous.
+        shortlist: What finds candidates, a matter of speed only; faiss by default.
 
     Returns:
         (m,) int64 rows of `vectors`.
     """
     limit_threads_in_worker()
+    shortlist = shortlist or partial(_by_faiss, vectors)
     queries = np.ascontiguousarray(queries, dtype=np.float32)
     nearest = np.empty(len(queries), dtype=np.int64)
     pending = np.arange(len(queries))
     for size in SHORTLISTS:
         if size >= len(vectors) or len(pending) == 0:
             break
-        coarse, found = faiss.knn(queries[pending], vectors, size)
+        found, outside = shortlist(queries[pending], size)
         found.sort(axis=1)
         nearest[pending], squared = rank(queries[pending], vectors, found)
-        outside = _least_outside(queries[pending], coarse[:, -1])
         pending = pending[~(squared < outside)]
     nearest[pending] = compare_all(queries[pending], vectors)
     return nearest
@@ -72,11 +82,25 @@ def rank(
     return nearest, np.take_along_axis(squared, best, axis=1)[:, 0]
 
 
-def _least_outside(queries: NDArray[np.float32], last: NDArray[np.float32]) -> NDArray[np.float64]:
+def _by_faiss(
+    vectors: NDArray[np.float32], queries: NDArray[np.float32], size: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    coarse, found = faiss.knn(queries, vectors, size)
+    return found, least_outside(queries, coarse[:, -1])
+
+
+def least_outside(queries: NDArray[np.float32], last: NDArray[np.float32]) -> NDArray[np.float64]:
     """Bound from below the true squared distance of what the shortlist left out.
 
-    The search computes ‖q‖²+‖u‖²−2⟨q,u⟩, which is off by a few roundings of ‖q‖²+‖u‖² (by one, in
-    practice); and ‖u‖² is at most twice the squared distance plus twice ‖q‖².
+    The search computes ‖q‖²+‖u‖²−2⟨q,u⟩ in float32, which is off by a few roundings of ‖q‖²+‖u‖²
+    (by one, in practice); and ‖u‖² is at most twice the squared distance plus twice ‖q‖².
+
+    Args:
+        queries: (m, n) float32.
+        last: (m,) the largest squared distance of each shortlist, as computed.
+
+    Returns:
+        (m,) float64.
     """
     few = (4.0 + 0.5 * np.sqrt(queries.shape[1])) * np.finfo(np.float32).eps
     last = last.astype(np.float64)
