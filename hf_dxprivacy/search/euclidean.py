@@ -104,7 +104,7 @@ def least_outside(queries: NDArray[np.float32], last: NDArray[np.float32]) -> ND
     """
     few = (4.0 + 0.5 * np.sqrt(queries.shape[1])) * np.finfo(np.float32).eps
     last = last.astype(np.float64)
-    bound: NDArray[np.float64] = last - few * (_squared_norms(queries) + last)
+    bound: NDArray[np.float64] = last - few * (squared_norms(queries) + last)
     return bound
 
 
@@ -130,17 +130,18 @@ def compare_all(queries: NDArray[np.float32], vectors: NDArray[np.float32]) -> N
         for first in range(0, len(vectors), BLOCK_ROWS):
             part = slice(first, min(first + BLOCK_ROWS, len(vectors)))
             candidates = vectors[part] - center
-            squared[part] = _squared_norms(candidates)
+            squared[part] = squared_norms(candidates)
             np.matmul(-2.0 * block, candidates.T, out=scores[:, part])
         scores += squared
         best = scores.argmin(axis=1)
         # Equal vectors may score differently in the last digits.
-        slack = 1e-13 * (squared[best] + np.sqrt(squared[best] * _squared_norms(block)))
+        slack = 1e-13 * (squared[best] + np.sqrt(squared[best] * squared_norms(block)))
         close = scores <= (scores.min(axis=1) + slack)[:, None]
         nearest[start : start + step] = close.argmax(axis=1)
     return nearest
 
 
-def _squared_norms(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+def squared_norms(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the squared norm of each row, (V,) float64."""
     squared: NDArray[np.float64] = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
     return squared

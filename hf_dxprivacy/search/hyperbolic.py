@@ -30,17 +30,13 @@ def nearest_poincare(
     """
     _threads.limit_in_worker()
     points = points.astype(np.float64, copy=False)
-    lifted = np.column_stack([np.ones(len(points)), 1.0 - gaps, points]) / gaps[:, None]
-    transposed = np.ascontiguousarray(lifted.T)
-    # The terms of ‖q‖²+‖u‖²−2⟨q,u⟩ are at most 1 each.
-    errors = (4.0 + points.shape[1]) * np.finfo(np.float64).eps / gaps
+    planes, errors = lifted_points(points, gaps)
     largest_error = errors.max()
     nearest = np.empty(len(queries), dtype=np.int64)
     step = max(1, BLOCK_BYTES // (8 * len(points)))
     for start in range(0, len(queries), step):
         block = queries[start : start + step]
-        squared = np.einsum("ij,ij->i", block, block)
-        scores = np.column_stack([squared, np.ones(len(block)), -2.0 * block]) @ transposed
+        scores = lifted_queries(block) @ planes
         best = scores.argmin(axis=1)
         least = scores[np.arange(len(block)), best] + errors[best]
         close = scores <= (least + largest_error)[:, None]
@@ -51,3 +47,27 @@ def nearest_poincare(
             best[row] = among[exact.argmin()]
         nearest[start : start + step] = best
     return nearest
+
+
+def lifted_points(
+    points: NDArray[np.floating], gaps: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what a lifted query is multiplied with for its scores, and how far they may be off.
+
+    Args:
+        points: (V, n), norms below 1.
+        gaps: (V,) 1−‖u‖² of the points.
+
+    Returns:
+        (n+2, V) columns (1, ‖u‖², u)/(1−‖u‖²), and (V,) bounds of the rounding of scores.
+    """
+    planes = np.column_stack([np.ones(len(points)), 1.0 - gaps, points]) / gaps[:, None]
+    # The terms of ‖q‖²+‖u‖²−2⟨q,u⟩ are at most 1 each.
+    errors = (4.0 + points.shape[1]) * np.finfo(np.float64).eps / gaps
+    return np.ascontiguousarray(planes.T), errors
+
+
+def lifted_queries(queries: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (‖q‖², 1, −2q) for each query, (m, n+2)."""
+    squared = np.einsum("ij,ij->i", queries, queries)
+    return np.column_stack([squared, np.ones(len(queries)), -2.0 * queries])

@@ -1,0 +1,95 @@
+"""The searches of this package on a device of torch; the answers are those of the processor.
+
+A device finds candidates and says how sure they are. Whatever rounding could decide is decided on
+the processor, by the code that decides it there anyway.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy.search.devices import block_rows, full_float32, open_device
+from hf_dxprivacy.search.euclidean import least_outside, nearest_euclidean, squared_norms
+from hf_dxprivacy.search.hyperbolic import lifted_points, lifted_queries, nearest_poincare
+
+# Copies of a row of scores that a device holds at once: the row, and the room to select from it.
+COPIES = 4
+
+
+class TorchEuclidean:
+    """Exact search in L2, with candidates from a device.
+
+    Args:
+        vectors: (V, n) float32, C-contiguous; copied to the device.
+        device: A device of torch; opened here.
+    """
+
+    def __init__(self, vectors: NDArray[np.float32], device: str) -> None:
+        self._torch, self._device = open_device(device)
+        self._vectors = vectors
+        self._transposed = self._torch.tensor(vectors, device=self._device).T
+        self._squared = self._moved(squared_norms(vectors).astype(np.float32))
+
+    def nearest(self, queries: NDArray[np.floating]) -> NDArray[np.int64]:
+        """Return the row of the nearest vector for each query; see `nearest_euclidean`."""
+        return nearest_euclidean(queries, self._vectors, self._shortlist)
+
+    def _shortlist(
+        self, queries: NDArray[np.float32], size: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        found = np.empty((len(queries), size), dtype=np.int64)
+        last = np.empty(len(queries))
+        moved = self._moved(queries)
+        step = block_rows(self._torch, self._device, COPIES * 4 * len(self._vectors))
+        for start in range(0, len(queries), step):
+            part = slice(start, start + step)
+            with full_float32(self._torch):
+                # ‖u‖²−2⟨q,u⟩
+                scores = self._torch.addmm(self._squared, moved[part], self._transposed, alpha=-2)
+            least, rows = scores.topk(size, largest=False)
+            found[part] = rows.cpu().numpy()
+            last[part] = least[:, -1].cpu().numpy()
+        return found, least_outside(queries, last + squared_norms(queries))
+
+    def _moved(self, array: NDArray[Any]) -> Any:
+        return self._torch.from_numpy(array).to(self._device)
+
+
+class TorchPoincare:
+    """Exact search in the Poincaré ball, on a device in float64.
+
+    Args:
+        points: (V, n), norms below 1.
+        gaps: (V,) 1−‖u‖² of the points, to full relative precision.
+        device: A device of torch; opened here.
+    """
+
+    def __init__(
+        self, points: NDArray[np.floating], gaps: NDArray[np.float64], device: str
+    ) -> None:
+        self._torch, self._device = open_device(device)
+        self._points, self._gaps = points, gaps
+        planes, errors = lifted_points(points, gaps)
+        self._planes, self._errors = self._moved(planes), self._moved(errors)
+
+    def nearest(self, queries: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the row of the nearest point for each query; see `nearest_poincare`."""
+        nearest = np.empty(len(queries), dtype=np.int64)
+        unsure = np.empty(len(queries), dtype=bool)
+        moved = self._moved(lifted_queries(queries))
+        largest_error = self._errors.max()
+        step = block_rows(self._torch, self._device, COPIES * 8 * len(self._points))
+        for start in range(0, len(queries), step):
+            part = slice(start, start + step)
+            scores = moved[part] @ self._planes
+            least, best = scores.min(dim=1)
+            ceilings = least + self._errors[best] + largest_error
+            unsure[part] = ((scores <= ceilings[:, None]).sum(dim=1) != 1).cpu().numpy()
+            nearest[part] = best.cpu().numpy()
+        if unsure.any():
+            nearest[unsure] = nearest_poincare(queries[unsure], self._points, self._gaps)
+        return nearest
+
+    def _moved(self, array: NDArray[Any]) -> Any:
+        return self._torch.from_numpy(array).to(self._device)
