@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 from hf_dxprivacy import _validate, columns
 from hf_dxprivacy.budget import PrivacyBudget, checked
@@ -14,6 +13,7 @@ from hf_dxprivacy.memo import Memo, Memoize
 from hf_dxprivacy.plan import Case, OutOfVocabulary, WordCounts
 from hf_dxprivacy.promise import PromisingPrivatizer
 from hf_dxprivacy.reading import Mask, Reading, RowKeys, checked_user_column
+from hf_dxprivacy.search.devices import CPU
 from hf_dxprivacy.settings import Settings, SpaceReference
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import Cell, Row, fill, stop_words
@@ -45,7 +45,7 @@ class DxPrivatizer(PromisingPrivatizer):
             ``secrets.randbits(128)`` is.
         index: How "laplace" and "mahalanobis" search: "flat" (exact), or the kind of an index that
             the space has, or is stored with.
-        device: Where they compute: "cpu".
+        device: Where they compute: "cpu", or "cuda" or "cuda:1" with the extra ``gpu``.
         memoize: For data that are released again and again. "row": rows with the same words always
             become the same words, whatever else is in the data. "user": a word of a user always
             becomes the same word. What is equal then shows; see docs/repeated-releases.md.
@@ -73,7 +73,7 @@ class DxPrivatizer(PromisingPrivatizer):
         case: Case = "lower",
         seed: int | None = None,
         index: str = FLAT,
-        device: Literal["cpu"] = "cpu",
+        device: str = CPU,
         memoize: Memoize | None = None,
         user_column: str | None = None,
         key: bytes | Path | None = None,
@@ -82,14 +82,13 @@ class DxPrivatizer(PromisingPrivatizer):
     ) -> None:
         _validate.one_of(("centroid", "drop", "keep"), oov=oov)
         _validate.one_of(("lower", "preserve"), case=case)
-        _validate.one_of(("cpu",), device=device)
         if seed is not None:
             _validate.at_least(0, "a seed is a whole number", seed=seed)
         if index != FLAT:
             options["index"] = index
         if isinstance(space, (str, Path)):
             space = EmbeddingSpace.from_pretrained(space, index=required_index(mechanism, options))
-        self.mechanism = resolve_mechanism(mechanism, space, epsilon, options)
+        self.mechanism = resolve_mechanism(mechanism, space, epsilon, options, device)
         self.text_columns = columns.names("text_column", text_column)
         self.output_columns = (
             self.text_columns
@@ -104,7 +103,7 @@ class DxPrivatizer(PromisingPrivatizer):
         self.budget = checked(budget, "word", "user")
         self.user_column = checked_user_column(user_column, memoize, budget)
         self.index = self.mechanism.parameters.get("index", FLAT)
-        self.device = device
+        self.device = self.mechanism.device
 
     def __getstate__(self) -> dict[str, Any]:
         derived = ("guarantee", "_law", "_reader", "_settings")
@@ -271,8 +270,8 @@ class DxPrivatizer(PromisingPrivatizer):
                 self.mechanism.sample, self._law, read.inputs, read.keys.users or ()
             )
         plan, vocabulary = read.plan, self.space.words
-        released = iter(plan.released(read.words, outputs, vocabulary, self.oov, self.case))
-        return [list(islice(released, len(row or ()))) for row in read.rows], plan.counts(outputs)
+        released = plan.released(read.words, outputs, vocabulary, self.oov, self.case)
+        return read.by_row(released), plan.counts(outputs)
 
     def _shown(
         self, at: int, read: Reading, released: Sequence[Sequence[str | None]]

@@ -20,6 +20,7 @@ from hf_dxprivacy.guarantees import PrivacyGuarantee, token_disclosures
 from hf_dxprivacy.mechanisms import DEFAULT, Mechanism, required_index, resolve_mechanism
 from hf_dxprivacy.randomness import row_streams
 from hf_dxprivacy.reading import expense, once_each
+from hf_dxprivacy.search.devices import CPU
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import TokenVocabulary, ids
 
@@ -60,6 +61,7 @@ class TokenPrivatizer:
         seed: None draws fresh noise. A whole number makes the result reproducible, whatever the
             batch size and ``num_proc``; it must then stay secret and be hard to guess, as
             ``secrets.randbits(128)`` is.
+        device: As for `DxPrivatizer`.
         budget: A `PrivacyBudget` with unit "word" that is charged before anything is released; a
             token counts as a word.
         **options: The mechanism's own options, such as ``lam=`` for "mahalanobis".
@@ -79,6 +81,7 @@ class TokenPrivatizer:
         *,
         ids_column: str = "input_ids",
         seed: int | None = None,
+        device: str = CPU,
         budget: PrivacyBudget | None = None,
         **options: Any,
     ) -> None:
@@ -86,7 +89,7 @@ class TokenPrivatizer:
             _validate.at_least(0, "a seed is a whole number", seed=seed)
         if isinstance(space, (str, Path)):
             space = EmbeddingSpace.from_pretrained(space, index=required_index(mechanism, options))
-        self.mechanism = resolve_mechanism(mechanism, space, epsilon, options)
+        self.mechanism = resolve_mechanism(mechanism, space, epsilon, options, device)
         (self.ids_column,) = columns.names("ids_column", ids_column, 1)
         self.seed = None if seed is None else int(seed)
         self.budget = checked(budget, "word")

@@ -5,14 +5,11 @@ from typing import Any
 
 from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.mechanisms.additive import (
-    FLAT,
-    HyperbolicLaplace,
-    Mahalanobis,
-    MultivariateLaplace,
-)
+from hf_dxprivacy.mechanisms.additive import FLAT, Mahalanobis, MultivariateLaplace
 from hf_dxprivacy.mechanisms.base import Mechanism
 from hf_dxprivacy.mechanisms.exponential import CalibratedExponential, TruncatedExponential
+from hf_dxprivacy.mechanisms.hyperbolic import HyperbolicLaplace
+from hf_dxprivacy.search.devices import CPU, check_device
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 __all__ = [
@@ -107,6 +104,7 @@ def resolve_mechanism(
     space: EmbeddingSpace,
     epsilon: float | None,
     options: Mapping[str, Any],
+    device: str = CPU,
 ) -> Mechanism:
     """Make the mechanism of a name, or check a ready-made one.
 
@@ -115,10 +113,26 @@ def resolve_mechanism(
         space: Where the words lie.
         epsilon: ε > 0; a ready-made mechanism has it.
         options: The mechanism's own options, for a name.
+        device: Where to compute; see `Mechanism.to`. With "cpu" a ready-made mechanism stays where
+            it is.
 
     Raises:
-        InvalidValueError: If ε is missing, or something contradicts a ready-made mechanism.
+        InvalidValueError: If ε is missing, something contradicts a ready-made mechanism, or there
+            is no such device.
+        MissingExtraError: If torch is needed and not installed.
     """
+    # First, since what follows may calibrate for minutes.
+    check_device(device)
+    found = _found(mechanism, space, epsilon, options)
+    return found if device == CPU else found.to(device)
+
+
+def _found(
+    mechanism: str | Mechanism,
+    space: EmbeddingSpace,
+    epsilon: float | None,
+    options: Mapping[str, Any],
+) -> Mechanism:
     if isinstance(mechanism, Mechanism):
         if mechanism.space is not space or options or epsilon not in (None, mechanism.epsilon):
             raise InvalidValueError(

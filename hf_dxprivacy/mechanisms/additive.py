@@ -4,7 +4,7 @@ Finding the nearest word is a fixed function of the noisy vector, so it costs no
 """
 
 from functools import cached_property, partial
-from typing import ClassVar, Literal
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,24 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantees import upward
-from hf_dxprivacy.mechanisms.noisy import NEIGHBOURS, RESAMPLING, NoiseMechanism
+from hf_dxprivacy.mechanisms.noisy import NEIGHBOURS, RESAMPLING, NoiseMechanism, Search
 from hf_dxprivacy.mechanisms.resampling import uniforms
-from hf_dxprivacy.noise import (
-    ball_points,
-    lebesgue_radius,
-    multivariate_laplace,
-    riemannian_laplace_radius,
-)
+from hf_dxprivacy.noise import multivariate_laplace
 from hf_dxprivacy.randomness import Law, RowStreams
-from hf_dxprivacy.search import nearest_euclidean, nearest_poincare, nearest_to_sums
+from hf_dxprivacy.search import nearest_euclidean, nearest_to_sums
+from hf_dxprivacy.search.devices import CPU
+from hf_dxprivacy.search.torch_search import TorchEuclidean
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.mahalanobis import RegularizedMahalanobis, regularized_mahalanobis
-from hf_dxprivacy.spaces.poincare import boundary_gap, mobius_add
-
-HyperbolicNoise = Literal["riemannian", "lebesgue"]
 
 # Exact search, which needs no index.
 FLAT = "flat"
+
+L = TypeVar("L", bound="MultivariateLaplace")
 
 
 class MultivariateLaplace(NoiseMechanism):
@@ -66,6 +62,19 @@ class MultivariateLaplace(NoiseMechanism):
         _require_index(space, index)
         self.index = index
 
+    def to(self: L, device: str) -> L:
+        """Return this mechanism, searching on another device; see `Mechanism.to`.
+
+        Raises:
+            InvalidValueError: If there is no such device, or the search is by an index.
+        """
+        if device != CPU and self.index != FLAT:
+            raise InvalidValueError(
+                f"index={self.index!r} is searched by faiss on the processor; take index='flat' "
+                f"with device={device!r}, or device='cpu'"
+            )
+        return super().to(device)
+
     @property
     def law(self) -> dict[str, float | str | None]:
         """The parameters without the index, which is a function of the noisy vector."""
@@ -74,6 +83,14 @@ class MultivariateLaplace(NoiseMechanism):
     @cached_property
     def _search_vectors(self) -> NDArray[np.float32]:
         return np.ascontiguousarray(self.space.vectors, dtype=np.float32)
+
+    @cached_property
+    def _nearest(self) -> Search:
+        if self.index != FLAT and self.space.index is not None:
+            return self.space.index.search
+        if self.device != CPU:
+            return TorchEuclidean(self._search_vectors, self.device).nearest
+        return partial(nearest_euclidean, vectors=self._search_vectors)
 
     @property
     def _law(self) -> Law:
@@ -101,9 +118,7 @@ class MultivariateLaplace(NoiseMechanism):
     ) -> NDArray[np.int64]:
         noisy = self.space.points(ids)
         noisy += self._shape(streams.draw(self._law, positions))
-        if self.index != FLAT and self.space.index is not None:
-            return self.space.index.search(noisy)
-        return nearest_euclidean(noisy, self._search_vectors)
+        return self._nearest(noisy)
 
     def _assumptions(self) -> tuple[str, ...]:
         if self.index == FLAT:
@@ -192,85 +207,6 @@ class Mahalanobis(MultivariateLaplace):
         euclidean = upward(self.space_epsilon)
         return (
             f"For the Euclidean distance the same release is {euclidean}·d-private.",
-            *super()._assumptions(),
-        )
-
-
-class HyperbolicLaplace(NoiseMechanism):
-    """Noise in the Poincaré ball (after Feyisetan, Diethe, Drake, ICDM 2019).
-
-    A noise point z is drawn around the origin and moved to the word by Möbius addition φ(w) ⊕ z,
-    an isometry; the nearest word is released. ε per unit of the space's (scaled) hyperbolic
-    distance.
-
-    The mechanism as printed has no finite guarantee at its stated ε; see docs/guarantee.md. The
-    default noise has density ∝ exp(−ε·d) with respect to the invariant volume, exists for
-    ε > (n−1)/scale, and is ε·d-private. ``noise="lebesgue"`` is the paper's density (Eq. 7), with
-    what it really costs: ε + n/scale.
-
-    Args:
-        space: A Poincaré space.
-        epsilon: ε > 0.
-        noise: "riemannian" or "lebesgue".
-        resample: c > 0 to draw from the neighbours of the word found, as `NoiseMechanism` says.
-        resample_neighbours: How many neighbours.
-
-    Raises:
-        InvalidValueError: If ε is not above the floor of the Riemannian noise.
-    """
-
-    name = "hyperbolic"
-    metrics = ("poincare",)
-    options = ("noise", *RESAMPLING)
-
-    def __init__(
-        self,
-        space: EmbeddingSpace,
-        epsilon: float,
-        noise: HyperbolicNoise = "riemannian",
-        resample: float | None = None,
-        resample_neighbours: int = NEIGHBOURS,
-    ) -> None:
-        super().__init__(space, epsilon, resample, resample_neighbours)
-        _validate.one_of(("riemannian", "lebesgue"), noise=noise)
-        self.noise = noise
-        floor = (space.dim - 1) / space.scale
-        if noise == "riemannian" and self.epsilon * space.scale <= space.dim - 1:
-            raise InvalidValueError(
-                f"the Riemannian Laplace noise exists only for epsilon > (n-1)/scale = {floor:.6g} "
-                f"(the volume growth of a {space.dim}-d ball), got epsilon={epsilon}; take a "
-                "larger epsilon or a space of lower dimension, or mechanism 'calibrated' or "
-                "'tem', which have no floor"
-            )
-
-    @property
-    def certified_epsilon(self) -> float:
-        """ε for the Riemannian noise; ε + n/scale for the paper's."""
-        extra = self.space.dim / self.space.scale if self.noise == "lebesgue" else 0.0
-        return self.epsilon + extra
-
-    @cached_property
-    def _gaps(self) -> NDArray[np.float64]:
-        return boundary_gap(self.space.vectors)
-
-    def _law(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        radius = riemannian_laplace_radius if self.noise == "riemannian" else lebesgue_radius
-        radii = radius(rng, size, self.space.dim, self.epsilon * self.space.scale)
-        return ball_points(rng, radii, self.space.dim)
-
-    def _find(
-        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        noise = streams.draw(self._law, positions).astype(np.float64, copy=False)
-        noisy = mobius_add(self.space.points(ids), noise)
-        return nearest_poincare(noisy, self.space.vectors, self._gaps)
-
-    def _assumptions(self) -> tuple[str, ...]:
-        if self.noise == "riemannian":
-            return super()._assumptions()
-        return (
-            f"The paper's noise at nominal ε = {self.epsilon:g} is certified at ε + n/scale only: "
-            "its density refers to Lebesgue measure, which hyperbolic translation does not keep.",
             *super()._assumptions(),
         )
 

@@ -1,10 +1,11 @@
 """The contract that every mechanism keeps."""
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,12 +14,15 @@ from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantees import ALWAYS, PrivacyGuarantee
 from hf_dxprivacy.randomness import RowStreams
+from hf_dxprivacy.search.devices import CPU, check_device
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 # With a smaller ε noise would leave the range of single precision; no use of one is known.
 SMALLEST_EPSILON = 1e-30
 
 METRIC_NAMES = {"euclidean": "Euclidean distance", "poincare": "hyperbolic distance"}
+
+M = TypeVar("M", bound="Mechanism")
 
 
 class Mechanism(ABC):
@@ -60,10 +64,32 @@ class Mechanism(ABC):
             )
         self.space = space
         self.epsilon = float(epsilon)
+        self.device = CPU
 
     def __getstate__(self) -> dict[str, Any]:
         # Only the decisions travel; what is derived from them is worked out again where needed.
-        return {name: self.__dict__[name] for name in ("space", "epsilon", *self.options)}
+        decisions = ("space", "epsilon", "device", *self.options)
+        return {name: self.__dict__[name] for name in decisions}
+
+    def to(self: M, device: str) -> M:
+        """Return this mechanism, with its search or its distances computed on another device.
+
+        The law is the same, and noise is drawn on the processor from the same source. So the
+        device is no parameter, and is not stored.
+
+        Args:
+            device: "cpu", "cuda", or "cuda:1" for the second GPU. It is opened when it is first
+                used, in each process anew.
+
+        Raises:
+            InvalidTypeError: If it is not a string.
+            InvalidValueError: If there is no such device.
+            MissingExtraError: If torch is needed and not installed.
+        """
+        check_device(device)
+        moved = copy.copy(self)
+        moved.device = device
+        return moved
 
     @property
     def parameters(self) -> dict[str, float | str | None]:

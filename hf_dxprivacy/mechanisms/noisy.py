@@ -1,6 +1,7 @@
 """What mechanisms that add noise have in common: what they do with the word nearest to it."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 from typing import ClassVar
 
@@ -17,6 +18,9 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 NEIGHBOURS = 100
 
 RESAMPLING = ("resample", "resample_neighbours")
+
+# Finds the row of the nearest vector for each of (m, n) noisy ones.
+Search = Callable[[NDArray[np.float64]], NDArray[np.int64]]
 
 
 class NoiseMechanism(Mechanism):

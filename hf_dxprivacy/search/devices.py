@@ -86,9 +86,8 @@ def full_float32(torch: Any) -> Iterator[None]:
     """Multiply float32 in float32, also where the user allows TF32, which has 11 bits of 24."""
     matmul = torch.backends.cuda.matmul
     # Since torch 2.9 there is a name for the precision, and the older name may refuse to answer.
-    name, full = ("fp32_precision", "ieee")
-    if not hasattr(matmul, name):
-        name, full = ("allow_tf32", False)
+    newer = hasattr(matmul, "fp32_precision")
+    name, full = ("fp32_precision", "ieee") if newer else ("allow_tf32", False)
     with _precision:
         before = getattr(matmul, name)
         if before not in ("tf32", True):

@@ -89,7 +89,7 @@ def _by_faiss(
     return found, least_outside(queries, coarse[:, -1])
 
 
-def least_outside(queries: NDArray[np.float32], last: NDArray[np.float32]) -> NDArray[np.float64]:
+def least_outside(queries: NDArray[np.float32], last: NDArray[np.floating]) -> NDArray[np.float64]:
     """Bound from below the true squared distance of what the shortlist left out.
 
     The search computes ‖q‖²+‖u‖²−2⟨q,u⟩ in float32, which is off by a few roundings of ‖q‖²+‖u‖²

@@ -54,7 +54,7 @@ def make(euclidean_space: EmbeddingSpace) -> Make:
         ({"oov": "remove"}, InvalidValueError, "'centroid', 'drop', 'keep'; got oov='remove'"),
         ({"case": "upper"}, InvalidValueError, "'lower', 'preserve'; got case='upper'"),
         ({"index": "hnsw"}, InvalidValueError, "needs a space with that index, this one has none"),
-        ({"device": "cuda"}, InvalidValueError, "one of 'cpu'; got device='cuda'"),
+        ({"device": None}, InvalidTypeError, "device to be a string such as 'cuda', got None"),
         ({"seed": -1}, InvalidValueError, "expected seed >= 0, got seed=-1"),
         ({"seed": 1.0}, InvalidTypeError, "expected seed to be an integer, got seed=1.0"),
         ({"seed": True}, InvalidTypeError, "expected seed to be an integer, got seed=True"),
