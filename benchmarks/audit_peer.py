@@ -8,12 +8,9 @@ principal components, scaled so that the median distance to the nearest is 1.
     python benchmarks/audit_peer.py --mechanism VickreyMechanism --draws 1000000
 """
 
-import json
-import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
@@ -22,6 +19,7 @@ from hf_dxprivacy import EmbeddingSpace
 from hf_dxprivacy.audit.guarantee import verify_guarantee
 from hf_dxprivacy.audit.guarantee_check import GuaranteeCheck
 from hf_dxprivacy.randomness import keyed_generator
+from peer_process import PeerProcess
 
 REQUIREMENT = "mldp-text==0.1.2"
 SEEDS, NEIGHBOURS = 20, 9
@@ -56,44 +54,11 @@ for line in sys.stdin:
 """
 
 
-class Peer:
-    """A mechanism of mldp-text in a process of its own; called with words, it returns words."""
-
-    def __init__(self, name: str, space: EmbeddingSpace, folder: Path) -> None:
-        archive = folder / "space.npz"
-        np.savez(archive, words=np.array(space.words), vectors=space.vectors)
-        command = [common.peer_python("mldp-text", REQUIREMENT), "-W", "ignore", "-c", PEER]
-        self._process = subprocess.Popen(
-            [*command, archive, name, str(MECHANISMS[name])],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        while self._line() != "ready":
-            pass
-
-    def __call__(self, words: Sequence[str]) -> list[str]:
-        """Replace words."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(list(words)) + "\n")
-        self._process.stdin.flush()
-        answer: list[str] = json.loads(self._line())
-        return answer
-
-    def __enter__(self) -> "Peer":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
-    ) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-    def _line(self) -> str:
-        assert self._process.stdout is not None
-        if not (line := self._process.stdout.readline()):
-            raise RuntimeError("the peer has ended; its error is above")
-        return line.strip()
+def peer(name: str, space: EmbeddingSpace, folder: Path) -> PeerProcess:
+    """Start a mechanism of mldp-text, which answers words with words."""
+    archive = folder / "space.npz"
+    np.savez(archive, words=np.array(space.words), vectors=space.vectors)
+    return PeerProcess(REQUIREMENT, PEER, archive, name, MECHANISMS[name])
 
 
 def small_space(data: Path, dim: int) -> EmbeddingSpace:
@@ -150,11 +115,11 @@ def main() -> None:
     print(f"{len(space)} words, {space.dim} dimensions")
     for name in options.mechanism:
         with tempfile.TemporaryDirectory() as folder:
-            with Peer(name, space, Path(folder)) as peer:
+            with peer(name, space, Path(folder)) as started:
                 for unknown in ((), UNKNOWN):
                     words = [*space.words[: options.inputs], *unknown]
                     found = verify_guarantee(
-                        peer,
+                        lambda tokens: started.ask(list(tokens)),
                         words,
                         claim(name, space),
                         draws=200 * len(words) if unknown else options.draws,

@@ -6,17 +6,22 @@ import json
 import os
 import platform
 import subprocess
+import time
 import venv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import faiss
 import numpy as np
 
 from hf_dxprivacy import EmbeddingSpace, __version__
 
 HERE = Path(__file__).parent
 DATA = Path(os.environ.get("HF_DXPRIVACY_DATA", HERE.parents[1] / "shared" / "data"))
+STARTED = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+# Of the minute before, where the system tells it: what else was going on.
+LOAD = round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else "unknown"
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -29,16 +34,30 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     return result
 
 
+def existing(path: Path) -> Path:
+    """Return a file of the development data, which are not part of the repository."""
+    if not path.exists():
+        raise SystemExit(f"{path} is missing; pass --data, or set HF_DXPRIVACY_DATA")
+    return path
+
+
 def jsonl(path: Path) -> list[dict[str, Any]]:
     """Read a gzipped JSON lines file."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
+    with gzip.open(existing(path), "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def glove(data: Path) -> EmbeddingSpace:
     """Return the 33,860 × 300 GloVe space."""
-    archive = np.load(data / "embeddings" / "glove.840B.300d-33860.npz")
+    archive = np.load(existing(data / "embeddings" / "glove.840B.300d-33860.npz"))
     return EmbeddingSpace.from_vectors(archive["words"].tolist(), archive["vectors"])
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return how long a call took."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
 
 
 def peer_python(name: str, *requirements: str) -> Path:
@@ -62,32 +81,44 @@ def machine() -> dict[str, Any]:
     return {
         "cpu": model,
         "cores": os.cpu_count(),
+        "memory": memory(),
         "python": platform.python_version(),
         "numpy": np.__version__,
+        "faiss": faiss.__version__,
         "hf_dxprivacy": __version__,
+        "started": STARTED,
+        "load before": LOAD,
     }
+
+
+def memory() -> str:
+    """Return the size of the machine's memory."""
+    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
+        return "unknown"
+    return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
 
 
 def report(title: str, rows: Sequence[dict[str, Any]], target: Path | None) -> None:
     """Print a Markdown table with the machine's facts; write JSON if asked to."""
     facts = machine()
     print(f"\n## {title}\n\n{', '.join(f'{k} {v}' for k, v in facts.items())}\n")
-    names = list(rows[0])
-    print("| " + " | ".join(names) + " |")
-    print("|" + "---|" * len(names))
-    for row in rows:
-        print("| " + " | ".join(_cell(row.get(name, "")) for name in names) + " |")
+    print(markdown(rows), end="")
     if target is not None:
         target.parent.mkdir(parents=True, exist_ok=True)
         content = {"title": title, "machine": facts, "rows": list(rows)}
-        target.write_text(json.dumps(content, indent=1))
+        target.write_text(json.dumps(content, indent=1, ensure_ascii=False), "utf-8")
 
 
-def _cell(value: Any) -> str:
-    return (
-        f"{value:,.4g}"
-        if isinstance(value, float)
-        else f"{value:,}"
-        if isinstance(value, int)
-        else str(value)
-    )
+def markdown(rows: Sequence[dict[str, Any]]) -> str:
+    """Return a table with a column for each name that a row has."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    lines = [names, ["---"] * len(names)]
+    lines += [[cell(row.get(name, "")) for name in names] for row in rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def cell(value: Any) -> str:
+    """Return a figure with four digits, a whole number with all of its own."""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

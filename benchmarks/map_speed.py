@@ -1,80 +1,167 @@
 """End-to-end speed of `Dataset.map` on movie reviews (MR), against the search it stands on.
 
-Laplace is compared with bare faiss flat search of as many vectors in the same run; TEM and
-calibrated are reported with cold and with warm rows. Vectors: GloVe 840B 300-d, 33,860 words.
+Laplace is compared with bare faiss flat search of as many vectors in the same run, and that with
+the bare matrix product. TEM and calibrated are reported with cold and with warm rows, on 200,000
+words and more. Vectors: GloVe 840B 300-d, 33,860 words.
 
     python benchmarks/map_speed.py
 """
 
-import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import datasets
 import faiss
 import numpy as np
-from datasets import Dataset
+from datasets import Dataset, concatenate_datasets
 
 import common
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
+from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.text import RowReader
 
-
-def seconds(work: Callable[[], object]) -> float:
-    """Return how long a call took."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+QUERIES = 8_192
+# Rows of one product: 1,024 × 33,860 results fill 139 MB.
+PRODUCT = 1_024
 
 
-def bare_search(space: EmbeddingSpace, size: int) -> float:
-    """Return queries per second of a faiss flat index on noisy vectors."""
-    index = faiss.IndexFlatL2(space.dim)
-    index.add(np.asarray(space.vectors))
-    rng = np.random.default_rng(0)
-    queries = space.points(rng.integers(len(space), size=size)).astype(np.float32)
-    queries += rng.standard_normal(queries.shape, dtype=np.float32)
-    return size / seconds(lambda: index.search(queries, 1))
+@dataclass
+class Reviews:
+    """The reviews, and how fast they are mapped."""
+
+    texts: list[str]
+
+    def __post_init__(self) -> None:
+        reader = RowReader()
+        self._words = [len(reader.read_text(text).words) for text in self.texts]
+
+    @classmethod
+    def of(cls, data: Path) -> "Reviews":
+        """Return all movie reviews."""
+        return cls([row["text"] for row in common.jsonl(data / "utility" / "mr.jsonl.gz")])
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """The reviews as `datasets` holds them."""
+        return Dataset.from_dict({"text": self.texts})
+
+    def speed(
+        self,
+        privatizer: DxPrivatizer,
+        rows: int | None = None,
+        workers: int | None = None,
+        times: int = 1,
+    ) -> float:
+        """Return words a second of `Dataset.map` over the first rows, or all, several times."""
+        part = self.dataset.select(range(rows or len(self.dataset)))
+        part = concatenate_datasets([part] * times)
+        took = common.seconds(lambda: part.map(privatizer, batched=True, num_proc=workers))
+        return times * sum(self._words[: len(self.dataset) if rows is None else rows]) / took
+
+
+class Limits:
+    """What the machine does with noisy vectors of a space: search, and the product within it."""
+
+    def __init__(self, space: EmbeddingSpace) -> None:
+        rng = np.random.default_rng(0)
+        self._vectors = np.asarray(space.vectors)
+        self._queries = space.points(rng.integers(len(space), size=QUERIES)).astype(np.float32)
+        self._queries += rng.standard_normal(self._queries.shape, dtype=np.float32)
+        self._index = faiss.IndexFlatL2(space.dim)
+        self._index.add(self._vectors)
+        self._out = np.empty((PRODUCT, len(space)), dtype=np.float32)
+
+    def search(self) -> float:
+        """Return queries a second of a faiss flat index."""
+        return QUERIES / common.seconds(lambda: self._index.search(self._queries, 1))
+
+    def product(self) -> float:
+        """Return queries a second of their products with all vectors, by NumPy's BLAS."""
+        queries = self._queries[:PRODUCT]
+        took = common.seconds(lambda: np.matmul(queries, self._vectors.T, out=self._out))
+        return PRODUCT / took
+
+
+def laplace(
+    space: EmbeddingSpace, reviews: Reviews, epsilon: float, rows: int, rounds: int
+) -> list[dict[str, Any]]:
+    """Measure Laplace noise and its limits in turn, because the speed of a machine drifts."""
+    privatizer, limits = DxPrivatizer(space, "laplace", epsilon), Limits(space)
+    ids = np.random.default_rng(1).integers(len(space), size=QUERIES)
+
+    def sample() -> float:
+        sampled = common.seconds(lambda: privatizer.mechanism.sample(ids, keyed_generator(0)))
+        return QUERIES / sampled
+
+    ways: dict[str, Callable[[], float]] = {
+        "bare faiss flat search": limits.search,
+        "bare BLAS product": limits.product,
+        "laplace, one call of the mechanism": sample,
+        "laplace, map": lambda: reviews.speed(privatizer, rows),
+    }
+    for way in ways.values():
+        way()
+    found = np.array([[way() for way in ways.values()] for _ in range(rounds)])
+    shares = np.median(found / found[:, :1], axis=0)
+    operations = 2e-9 * space.vectors.size
+    return [
+        {"what": name, "words/s": float(speed), "of bare search": float(share)}
+        | ({"GFLOP/s": float(speed * operations)} if name.startswith("bare") else {})
+        for name, speed, share in zip(ways, np.median(found, axis=0), shares, strict=True)
+    ]
+
+
+def workers(
+    name: str, privatizer: DxPrivatizer, reviews: Reviews, rounds: int, **part: int
+) -> list[dict[str, Any]]:
+    """Measure two processes against one, in turn; every process has one thread."""
+    found = [
+        (reviews.speed(privatizer, workers=1, **part), reviews.speed(privatizer, workers=2, **part))
+        for _ in range(rounds)
+    ]
+    one, two = np.median(found, axis=0)
+    ratio = float(np.median([double / single for single, double in found]))
+    return [
+        {"what": f"{name}, num_proc=1", "words/s": float(one)},
+        {"what": f"{name}, num_proc=2", "words/s": float(two), "of num_proc=1": ratio},
+    ]
+
+
+def exponential(
+    name: str, space: EmbeddingSpace, reviews: Reviews, epsilon: float, rounds: int
+) -> list[dict[str, Any]]:
+    """Measure an exponential mechanism on all reviews, with rows to compute first and without."""
+    cold, warm = [], []
+    for _ in range(rounds):
+        privatizer = DxPrivatizer(space, name, epsilon)
+        cold.append(reviews.speed(privatizer))
+        warm.append(reviews.speed(privatizer))
+    return [
+        {"what": f"{name}, map, cold", "words/s": float(np.median(cold))},
+        {"what": f"{name}, map, warm", "words/s": float(np.median(warm))},
+    ]
 
 
 def main() -> None:
     """Run everything and print the table."""
     arguments = common.parser(__doc__)
     arguments.add_argument("--epsilon", type=float, default=2.0)
-    arguments.add_argument("--rows", type=int, default=2_000, help="movie reviews for Laplace")
+    arguments.add_argument("--rows", type=int, default=1_000, help="movie reviews for Laplace")
     arguments.add_argument("--rounds", type=int, default=5, help="of search and Laplace in turn")
     options = arguments.parse_args()
     datasets.disable_caching()
     datasets.disable_progress_bars()
-    space, reader = common.glove(options.data), RowReader()
-    texts = [e["text"] for e in common.jsonl(options.data / "utility" / "mr.jsonl.gz")]
-    data = Dataset.from_dict({"text": texts})
-    words = [len(reader.read_text(text).words) for text in texts]
-
-    def speed(privatizer: DxPrivatizer, count: int, workers: int | None = None) -> float:
-        part = data.select(range(count))
-        took = seconds(lambda: part.map(privatizer, batched=True, num_proc=workers))
-        return sum(words[:count]) / took
-
-    laplace = DxPrivatizer(space, "laplace", options.epsilon)
-    speed(laplace, 100)
-    # In turn, because the speed of a shared machine drifts.
-    pairs = [
-        (bare_search(space, 16_384), speed(laplace, options.rows)) for _ in range(options.rounds)
-    ]
-    bare, mapped = np.median(pairs, axis=0)
-    share = float(np.median([fast / limit for limit, fast in pairs]))
-    rows: list[dict[str, object]] = [
-        {"what": "bare faiss flat search", "words/s": float(bare), "of bare search": 1.0},
-        {"what": "laplace", "words/s": float(mapped), "of bare search": share},
-    ]
+    space, reviews = common.glove(options.data), Reviews.of(options.data)
+    rows = laplace(space, reviews, options.epsilon, options.rows, options.rounds)
+    privatizer = DxPrivatizer(space, "laplace", options.epsilon)
+    rows += workers("laplace", privatizer, reviews, 2, rows=2 * options.rows)
     for name in ("tem", "calibrated"):
+        rows += exponential(name, space, reviews, options.epsilon, 3)
         privatizer = DxPrivatizer(space, name, options.epsilon)
-        figures = {
-            "cold": speed(privatizer, len(texts)),
-            "warm": float(np.median([speed(privatizer, len(texts)) for _ in range(3)])),
-            "num_proc=2, cold": speed(privatizer, len(texts), 2),
-        }
-        rows += [{"what": f"{name}, {k}", "words/s": v} for k, v in figures.items()]
+        rows += workers(name, privatizer, reviews, 2, times=3)
     common.report("Dataset.map on MR", rows, options.json)
 
 
