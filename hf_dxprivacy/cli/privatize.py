@@ -59,6 +59,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--num-proc", type=at_least(1), default=1, metavar="N", help="processes (%(default)s)"
     )
+    group.add_argument(
+        "--device",
+        default="cpu",
+        metavar="NAME",
+        help="where to search and compare words: cpu, or cuda or cuda:1 for a GPU, which needs "
+        "torch (%(default)s)",
+    )
 
 
 def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
@@ -245,6 +252,7 @@ def _privatizer(args: argparse.Namespace) -> "DxPrivatizer":
             oov=args.oov,
             case=args.case,
             seed=args.seed,
+            device=args.device,
             **given_options(args),
         )
 

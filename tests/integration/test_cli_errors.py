@@ -133,6 +133,7 @@ USAGE = [
     (["in.csv", "--output", "out.csv", "--epsilon", "nan"], "above zero, got nan"),
     (["in.csv", "--output", "out.csv", "--epsilon", "5", "--seed", "-1"], ">= 0, got -1"),
     (["in.csv", "--output", "out.csv", "--epsilon", "5", "--num-proc", "0"], ">= 1, got 0"),
+    (["in.csv", "--output", "o.csv", "--epsilon", "5", "--device", "abacus"], "device='abacus'"),
     (["in.csv", "--output", "out.csv", "--epsilon", "5", "--lam", "1"], "has no option 'lam'"),
     (["in.csv", "--output", "out.csv", "--epsilon", "5", "--beta", "2"], "beta < 1"),
     (
