@@ -133,14 +133,8 @@ class RowReader:
 
     def read_text(self, text: str) -> TextRow:
         """Return the words of a text (after normalization) and what lies between them."""
-        text = self._splitter.normalize(text)
-        words, carrier, end = [], [], 0
-        for word, (start, stop) in self._splitter.split(text):
-            carrier.append(text[end:start])
-            words.append(word)
-            end = stop
-        carrier.append(text[end:])
-        return TextRow(words, carrier)
+        pieces = self._splitter.cut(self._splitter.normalize(text))
+        return TextRow(pieces[1::2], pieces[0::2])
 
     def _tokens(self, cell: Iterator[object]) -> TokenRow:
         words: list[str] = []
@@ -150,7 +144,7 @@ class RowReader:
             if isinstance(token, str):
                 normal = self._splitter.normalize(token)
                 tokens.append(normal)
-                if self._splitter.split(normal):
+                if len(self._splitter.cut(normal)) > 1:
                     words.append(normal)
                     positions.append(position)
             elif is_missing(token):

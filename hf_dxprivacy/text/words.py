@@ -33,6 +33,19 @@ _EMAIL = (
 )
 WORD_PATTERN = "|".join((_URL, _EMAIL, _WORD))
 
+# The same words, several times faster, in texts of these characters only, without an address:
+# Python's own `re` knows no properties of characters, so they are written out. All of ASCII, and
+# most of what else is usual in texts of Latin letters.
+_LETTERS = "A-Za-zÀ-ÖØ-öø-ɏ"
+_PLAIN = rf"\x00-\x7f\xa0¡«»¿×÷‐-‧€{_LETTERS}"
+_PLAIN_CHARACTER = f"[0-9{_LETTERS}]"
+_PLAIN_WORD = re.compile(
+    rf"({_PLAIN_CHARACTER}+(?:(?:['’]|_+|(?<=[0-9])[.,:/\-](?=[0-9])){_PLAIN_CHARACTER}+){{0,1000}})"
+)
+# From the first character that makes a text another one to the next space, and all that begins
+# with such a character after it, as in a script that is not Latin.
+_NOT_PLAIN = re.compile(rf"(?:[^{_PLAIN}]|@|://|www\.)[^ ]*(?: [^{_PLAIN}][^ ]*)*")
+
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -51,6 +64,36 @@ class Splitter:
         words: list[tuple[str, Span]] = self._split.pre_tokenize_str(text)
         return words
 
+    def cut(self, text: str) -> list[str]:
+        """Return a text in pieces: what lies between its words, and the words, in turn.
+
+        The words are those of `split`, found faster in what is plain.
+
+        Args:
+            text: A text as returned by `normalize`.
+
+        Returns:
+            Twice as many pieces as words, and one more.
+        """
+        # No word holds a space or depends on what is beyond one, so a text may be cut there.
+        pieces, end = [""], 0
+        for found in _NOT_PLAIN.finditer(text):
+            start = text.rfind(" ", end, found.start()) + 1 or end
+            _append(pieces, _PLAIN_WORD.split(text[end:start]))
+            end = found.end()
+            _append(pieces, self._cut(text[start:end]))
+        if not end:
+            return _PLAIN_WORD.split(text)
+        _append(pieces, _PLAIN_WORD.split(text[end:]))
+        return pieces
+
+    def _cut(self, text: str) -> list[str]:
+        pieces, end = [], 0
+        for word, (start, stop) in self.split(text):
+            pieces += [text[end:start], word]
+            end = stop
+        return [*pieces, text[end:]]
+
     @staticmethod
     def normalize(text: str) -> str:
         """Bring a text to Unicode NFC; lone surrogates, which no encoding can hold, become U+FFFD.
@@ -60,6 +103,12 @@ class Splitter:
         if text.isascii():
             return text
         return unicodedata.normalize("NFC", _SURROGATES.sub("\ufffd", text))
+
+
+def _append(pieces: list[str], more: list[str]) -> None:
+    """Append the pieces of the text that follows."""
+    pieces[-1] += more[0]
+    pieces += more[1:]
 
 
 def plain_apostrophes(word: str) -> str:

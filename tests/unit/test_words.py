@@ -13,6 +13,7 @@ from hf_dxprivacy.text.words import Splitter, plain_apostrophes
 
 LENGTH = 200_000
 SKIN_TONES = range(0x1F3FB, 0x1F400)
+SURROGATES = range(0xD800, 0xE000)
 
 # Pieces that the rules treat specially, for texts that run into as many rules as possible.
 PIECES = (
@@ -220,6 +221,45 @@ def test_long_texts_of_one_pattern_are_split(splitter: Splitter, unit: str) -> N
     for variant in (text, f"a@{text}!"):
         words = splitter.split(variant)
         assert sum(len(word) for word, _ in words) <= len(variant)
+
+
+def pieces(splitter: Splitter, text: str) -> list[str]:
+    """Cut a text at the words that the regex library finds."""
+    found, end = [], 0
+    for word, (start, stop) in splitter.split(text):
+        found += [text[end:start], word]
+        end = stop
+    return [*found, text[end:]]
+
+
+@given(st.one_of(TEXTS, st.lists(st.sampled_from([*PIECES, "É", "œ", "«", "…", "“"])).map("".join)))
+@settings(max_examples=500, deadline=None)
+@example("")
+@example("it’s 1,000.50 a_b a__ c")
+@example("plain é x@y.z plain, www.a.b 東京 大阪 plain")
+@example("a 東京 a\u0301 plain  @")
+def test_cutting_finds_the_same_words(text: str) -> None:
+    splitter = Splitter()
+    normal = splitter.normalize(text)
+    assert splitter.cut(normal) == pieces(splitter, normal)
+
+
+def test_cutting_finds_the_same_words_around_every_character(splitter: Splitter) -> None:
+    for frame in ("a{}b", "1{}2", "é{}'{}_{}3", "’{}’é{}", "@{}"):
+        text = " plain ".join(frame.replace("{}", chr(code)) for code in range(0x3000))
+        assert splitter.cut(text) == pieces(splitter, text)
+    text = " a".join(chr(code) for code in range(0x10000) if code not in SURROGATES)
+    assert splitter.cut(text) == pieces(splitter, text)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a'", "1,2", "_", "a_", "a__", "@", "@ a ", "é", "’", "a’", "中 ", "中 a ", "://", "www", " "],
+)
+def test_long_texts_of_one_pattern_are_cut(splitter: Splitter, unit: str) -> None:
+    text = (unit * LENGTH)[: LENGTH // 4]
+    for variant in (text, f"{text}@", f"中{text}"):
+        assert splitter.cut(variant) == pieces(splitter, variant)
 
 
 def test_a_word_of_very_many_parts_is_cut_at_a_joint(splitter: Splitter) -> None:
