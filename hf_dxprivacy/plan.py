@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields
+from itertools import compress
 from typing import Literal
 
 import numpy as np
@@ -101,18 +102,15 @@ class Plan:
             oov: What becomes of words out of vocabulary.
             case: "lower", or "preserve" to copy the letter case of the original.
         """
-        released: list[str | None] = list(words)
-        for position, output in zip(
-            np.flatnonzero(self.drawn).tolist(), outputs.tolist(), strict=True
-        ):
-            word = vocabulary[output]
-            if case == "preserve":
-                word = apply_case(word, case_pattern(words[position]))
-            released[position] = word
+        drawn = [vocabulary[output] for output in outputs.tolist()]
+        if case == "preserve":
+            drawn = [*map(apply_case, drawn, map(case_pattern, compress(words, self.drawn)))]
+        released = np.array(words, dtype=object)
+        released[self.drawn] = drawn
         if oov == "drop":
-            for position in np.flatnonzero(~self.drawn & ~self.kept).tolist():
-                released[position] = None
-        return released
+            released[~self.drawn & ~self.kept] = None
+        result: list[str | None] = released.tolist()
+        return result
 
     def visible(self, row: TextRow, oov: OutOfVocabulary, case: Case) -> list[str]:
         """Return what a release of a text shows for certain.

@@ -8,8 +8,9 @@ workers of ``Dataset.map(num_proc=...)`` can not share noise.
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -75,14 +76,62 @@ def keyed_generator(seed: int, *identity: str | int | None) -> np.random.Generat
     Returns:
         A ChaCha20 generator keyed with BLAKE2b of the identity under the seed.
     """
+    return generator_from_key(_digest(seed, identity).digest())
+
+
+def _digest(seed: int, identity: Iterable[str | int | None]) -> blake2b:
     _validate.at_least(0, seed=seed)
     secret = int(seed).to_bytes(max(1, (int(seed).bit_length() + 7) // 8), "little")
     digest = blake2b(blake2b(secret, digest_size=64).digest(), digest_size=KEY_BYTES)
-    for part in identity:
-        # Type and length go first, so that no two identities run together to the same bytes.
-        data = str(part).encode("utf-8", "surrogatepass")
-        digest.update(f"{type(part).__name__}:{len(data)}:".encode() + data)
-    return generator_from_key(digest.digest())
+    digest.update(_joined(identity))
+    return digest
+
+
+def _joined(identity: Iterable[str | int | None]) -> bytes:
+    return b"".join(map(_part, identity))
+
+
+def _part(part: str | int | None) -> bytes:
+    # Type and length go first, so that no two identities run together to the same bytes.
+    data = str(part).encode("utf-8", "surrogatepass")
+    return b"%b:%d:%b" % (type(part).__name__.encode(), len(data), data)
+
+
+class Generators(Protocol):
+    """Generators by row. One is used only until another one is asked for."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, row: int, /) -> np.random.Generator: ...
+
+
+class _KeyedGenerators:
+    """The generators of many keys, with one cipher that is set to the stream of each in turn.
+
+    To make a cipher takes ten times as long as to set it. Every stream goes on where it was left.
+    """
+
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        self._keys = keys
+        self._generator = generator_from_key(bytes(KEY_BYTES))
+        self._start = self._generator.bit_generator.state
+        self._left: dict[int, Any] = {}
+        self._row: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, row: int, /) -> np.random.Generator:
+        if row != self._row:
+            cipher = self._generator.bit_generator
+            if self._row is not None:
+                self._left[self._row] = cipher.state
+            cipher.state = self._left.pop(row, None) or self._first_state(row)
+            self._row = row
+        return self._generator
+
+    def _first_state(self, row: int) -> dict[str, Any]:
+        key = np.frombuffer(self._keys[row], dtype="<u4")
+        return {**self._start, "state": {**self._start["state"], "keysetup": key}}
 
 
 class RowStreams:
@@ -99,7 +148,7 @@ class RowStreams:
         InvalidValueError: If there is not one length for each generator.
     """
 
-    def __init__(self, generators: Sequence[np.random.Generator], lengths: ArrayLike) -> None:
+    def __init__(self, generators: Generators, lengths: ArrayLike) -> None:
         self._generators = generators
         self._ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
         if len(self._ends) != len(generators):
@@ -157,7 +206,7 @@ class RowStreams:
 def row_streams(
     seed: int | None,
     release: Sequence[str],
-    contents: Sequence[Sequence[str]],
+    contents: Iterable[Sequence[str]],
     keys: Sequence[int] | None,
     counts: ArrayLike,
 ) -> RowStreams:
@@ -175,11 +224,13 @@ def row_streams(
     # The content and the settings are part of the identity: another text under the same index and
     # seed (of another split, say) has independent noise, and so has another release of the same
     # text. Two releases with one noise would cancel it out.
-    generators = [
-        keyed_generator(seed, *release, None if keys is None else int(keys[row]), *content)
-        for row, content in enumerate(contents)
-    ]
-    return RowStreams(generators, counts)
+    shared = _digest(seed, release)
+    cipher_keys = []
+    for row, content in enumerate(contents):
+        digest = shared.copy()
+        digest.update(_joined((None if keys is None else int(keys[row]), *content)))
+        cipher_keys.append(digest.digest())
+    return RowStreams(_KeyedGenerators(cipher_keys), counts)
 
 
 def _runs(start: int, end: int, limit: int) -> Iterator[NDArray[np.int64]]:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from hf_dxprivacy.text import Row
 from hf_dxprivacy.text.rows import is_missing
 
 Mask = NDArray[np.bool_]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -91,16 +92,15 @@ class Reading:
             slots = np.concatenate([np.empty(0, np.bool_), *(m for m in masks if m is not None)])
         return cls(column, keys, rows, masks, words, Plan.of(words, space, stopwords, oov, slots))
 
-    @cached_property
-    def drawn(self) -> list[Mask]:
-        """For each row which of its words are drawn anew."""
-        return self._by_row(self.plan.drawn)
+    def by_row(self, words: list[T]) -> list[list[T]]:
+        """Return what belongs to each word, (m,), as a list for each row."""
+        return [words[start:end] for start, end in pairwise(self._ends)]
 
     @property
     def inputs(self) -> list[NDArray[np.int64]]:
         """For each row the inputs of the words that are drawn anew."""
-        pairs = zip(self._by_row(self.plan.ids), self.drawn, strict=True)
-        return [ids[drawn] for ids, drawn in pairs]
+        ids = self.plan.ids[self.plan.drawn]
+        return [ids[start:end] for start, end in pairwise(self._drawn_ends)]
 
     def streams(self, seed: int | None, settings: str) -> RowStreams:
         """Return the noise of the words that are drawn anew.
@@ -111,8 +111,9 @@ class Reading:
         """
         # Which words are drawn is a part of what a stream is for: two releases that choose others
         # of one text, with the same noise, would cancel it out.
-        pairs = zip(self.rows, self.drawn, strict=True)
-        contents = [(*(row or ()), drawn.tobytes().hex()) for row, drawn in pairs]
+        drawn = self.plan.drawn.tobytes()
+        places = zip(self.rows, pairwise(self._ends), strict=True)
+        contents = ((*(row or ()), drawn[start:end].hex()) for row, (start, end) in places)
         return row_streams(seed, (settings, self.column), contents, self.keys.indices, self._counts)
 
     def expense(self, mechanism: Mechanism, unit: BudgetUnit) -> Expense:
@@ -129,13 +130,21 @@ class Reading:
             uses[user] += count
         return expense(mechanism, self.column, uses)
 
+    @cached_property
+    def _ends(self) -> list[int]:
+        """Where the words of each row end; 0 before the first."""
+        return [*accumulate((len(row or ()) for row in self.rows), initial=0)]
+
+    @cached_property
+    def _drawn_ends(self) -> list[int]:
+        """Where the words of each row end among those that are drawn anew; 0 before the first."""
+        ends: list[int] = np.concatenate([[0], np.cumsum(self.plan.drawn)])[self._ends].tolist()
+        return ends
+
     @property
     def _counts(self) -> list[int]:
-        return [int(np.count_nonzero(drawn)) for drawn in self.drawn]
-
-    def _by_row(self, values: NDArray[Any]) -> list[NDArray[Any]]:
-        ends = np.cumsum([len(row or ()) for row in self.rows], dtype=np.int64)
-        return np.split(values, ends)[:-1]
+        """How many words of each row are drawn anew."""
+        return [end - start for start, end in pairwise(self._drawn_ends)]
 
 
 def expense(mechanism: Mechanism, column: str, uses: Counter[Account]) -> Expense:

@@ -22,6 +22,7 @@ from hf_dxprivacy.randomness import (
     generator_from_key,
     keyed_generator,
     process_generator,
+    row_streams,
 )
 
 
@@ -228,6 +229,11 @@ def uniform(rng: np.random.Generator, size: int) -> np.ndarray:
     return rng.random((size, 2))
 
 
+def single_precision(rng: np.random.Generator, size: int) -> np.ndarray:
+    """Take half a word of the key stream at a time, so that a stream may stop in the middle."""
+    return rng.standard_normal((size, 3), dtype=np.float32)
+
+
 def streams(lengths: list[int]) -> RowStreams:
     return RowStreams([keyed_generator(1, row) for row in range(len(lengths))], lengths)
 
@@ -291,3 +297,36 @@ def test_lengths_must_match_the_generators(lengths: list[int]) -> None:
     generators = [generator_from_key(bytes(32)), generator_from_key(bytes(range(32)))]
     with pytest.raises(InvalidValueError, match="one length for each of 2 generators, got"):
         RowStreams(generators, lengths)
+
+
+CONTENTS = st.lists(
+    st.lists(st.text(st.characters(exclude_categories=["Cs"]) | st.just("\ud800")), max_size=5)
+)
+
+
+@given(CONTENTS, st.integers(0, 2**70), st.booleans(), st.data())
+def test_streams_of_rows_are_those_of_their_identities(
+    contents: list[list[str]], seed: int, indexed: bool, data: st.DataObject
+) -> None:
+    """One cipher serves all rows; none may notice the others."""
+    keys = [7 * row + 3 for row in range(len(contents))] if indexed else None
+    lengths = [len(content) for content in contents]
+    rows = row_streams(seed, ("law", "column"), iter(contents), keys, lengths)
+    generators = [
+        keyed_generator(seed, "law", "column", None if keys is None else keys[row], *content)
+        for row, content in enumerate(contents)
+    ]
+    expected = RowStreams(generators, lengths)
+    assert len(rows) == len(expected)
+    for _ in range(3 if len(rows) else 0):
+        some = st.lists(st.integers(0, len(rows) - 1), min_size=1, unique=True)
+        words = np.array(sorted(data.draw(some)))
+        for law in (uniform, single_precision):
+            np.testing.assert_array_equal(rows.draw(law, words), expected.draw(law, words))
+
+
+def test_rows_without_a_seed_draw_from_this_process() -> None:
+    counts = [2, 0, 3]
+    rows = [row_streams(None, ("law",), [["same"]] * 3, None, counts) for _ in range(2)]
+    drawn = [streams.draw(uniform, np.arange(5)) for streams in rows]
+    assert not np.isin(drawn[0], drawn[1]).any()
