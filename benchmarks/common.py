@@ -110,7 +110,9 @@ def report(title: str, rows: Sequence[dict[str, Any]], target: Path | None) -> N
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """Return a table with a column for each name that a row has."""
+    """Return a table with a column for each name that a row has; nothing for no rows."""
+    if not rows:
+        return ""
     names = list(dict.fromkeys(name for row in rows for name in row))
     lines = [names, ["---"] * len(names)]
     lines += [[cell(row.get(name, "")) for name in names] for row in rows]

@@ -3,7 +3,8 @@
     python benchmarks/startup.py
 
 The large space has 400,000 × 300 random vectors, the size of GloVe. Memory is the proportional set
-size (Linux): a page that several processes share counts once.
+size (Linux): a page that several processes share counts once. It is read while every worker waits
+with what it needed for 2,000 different words, other ones for each worker.
 """
 
 import multiprocessing
@@ -11,7 +12,6 @@ import pickle
 import subprocess
 import sys
 import tempfile
-import time
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
@@ -20,6 +20,7 @@ import numpy as np
 import common
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
 
+WORDS = 2_000
 STEPS = {
     "import hf_dxprivacy": "import hf_dxprivacy",
     "import, load wordnet-gloss": (
@@ -36,14 +37,20 @@ STEPS = {
 }
 
 
-def start_up(code: str, repeats: int = 5) -> float:
-    """Return the median seconds that a fresh interpreter takes for some code."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], check=True)
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
+def start_up(repeats: int = 5) -> list[dict[str, object]]:
+    """Return the median seconds that a fresh interpreter takes for each step."""
+
+    def took(code: str) -> float:
+        return common.seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True))
+
+    # In turn, because the speed of a machine drifts.
+    times = np.array([[took(code) for code in STEPS.values()] for _ in range(repeats)])
+    rows = [
+        {"what": what, "figure": float(figure), "unit": "s"}
+        for what, figure in zip(STEPS, np.median(times, axis=0), strict=True)
+    ]
+    load = float(np.median(times[:, 1] - times[:, 0]))
+    return [*rows, {"what": "load wordnet-gloss", "figure": load, "unit": "s"}]
 
 
 def proportional_memory() -> float:
@@ -52,9 +59,12 @@ def proportional_memory() -> float:
     return int(next(line.split()[1] for line in lines if line.startswith("Pss:"))) / 1024
 
 
-def _work(pickled: bytes, ready: Barrier, answers: "multiprocessing.Queue[float]") -> None:
+def _work(
+    number: int, pickled: bytes, ready: Barrier, answers: "multiprocessing.Queue[float]"
+) -> None:
     privatizer: DxPrivatizer = pickle.loads(pickled)
-    privatizer.privatize(" ".join(privatizer.space.words[:200]))
+    words = privatizer.space.words[number * WORDS : (number + 1) * WORDS]
+    privatizer.privatize(" ".join(words))
     ready.wait()
     answers.put(proportional_memory())
     ready.wait()
@@ -69,7 +79,8 @@ def memory(privatizer: DxPrivatizer, workers: int) -> float:
     ready, answers = context.Barrier(workers + 1), context.Queue()
     pickled = pickle.dumps(privatizer)
     processes = [
-        context.Process(target=_work, args=(pickled, ready, answers)) for _ in range(workers)
+        context.Process(target=_work, args=(number, pickled, ready, answers))
+        for number in range(workers)
     ]
     for process in processes:
         process.start()
@@ -84,9 +95,7 @@ def memory(privatizer: DxPrivatizer, workers: int) -> float:
 def main() -> None:
     """Measure and print the tables."""
     options = common.parser(__doc__).parse_args()
-    rows: list[dict[str, object]] = [
-        {"what": what, "figure": start_up(code), "unit": "s"} for what, code in STEPS.items()
-    ]
+    rows = start_up()
     with tempfile.TemporaryDirectory() as folder:
         rng = np.random.default_rng(0)
         vectors = rng.standard_normal((400_000, 300), dtype=np.float32)
