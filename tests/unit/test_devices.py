@@ -11,13 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 from datasets import Dataset
+from tokenizers import Tokenizer, models
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, MissingExtraError
 from hf_dxprivacy.mechanisms import MultivariateLaplace, create_mechanism
 from hf_dxprivacy.privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.search.devices import check_device, open_device
+from hf_dxprivacy.slot_privatizer import SlotPrivatizer
+from hf_dxprivacy.slots import ContentWordSelector
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.tokens import TokenPrivatizer
 
 torch = pytest.importorskip("torch", reason="the extra gpu is not installed")
 
@@ -91,6 +95,31 @@ def test_a_seeded_map_releases_the_same(
         for name in ("cpu", device)
     ]
     assert list(releases[0]) == list(releases[1]) != list(data["text"])
+
+
+def test_tokens_too(euclidean_space: EmbeddingSpace) -> None:
+    tokens = {word: row for row, word in enumerate([*euclidean_space.words, "[UNK]"])}
+    tokenizer = Tokenizer(models.WordLevel(tokens, unk_token="[UNK]"))
+    rows = [list(range(start, start + 9)) for start in range(0, 90, 9)]
+    released = [
+        TokenPrivatizer(
+            euclidean_space, tokenizer, "laplace", 5.0, seed=2, device=device
+        ).privatize_ids(rows)
+        for device in ("cpu", "cpu:0")
+    ]
+    assert released[0] == released[1] != rows
+
+
+def test_slots_too(euclidean_space: EmbeddingSpace) -> None:
+    text = " ".join(euclidean_space.words[:50])
+    selector = ContentWordSelector(frozenset(euclidean_space.words[:9]))
+    released = [
+        SlotPrivatizer(
+            euclidean_space, "laplace", 5.0, selector=selector, seed=2, device=device
+        ).privatize(text)
+        for device in ("cpu", "cpu:0")
+    ]
+    assert released[0] == released[1] != text
 
 
 def test_the_device_travels_and_what_is_on_it_does_not(euclidean_space: EmbeddingSpace) -> None:
