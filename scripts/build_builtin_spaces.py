@@ -45,9 +45,15 @@ DIM = 10
 # Least and largest ε for which the calibrated mechanism finds its levels in the artifact.
 CERTIFIED = (1.0, 16.0)
 
-# Without near negatives, which find the classes of a word better but drive its siblings apart.
+# A steep loss and many negatives, for long, put the classes of a word first. Drawing more of them
+# among words with many relations keeps siblings near, which near negatives would drive apart.
 POINCARE_RECIPE = PoincareRecipe(
-    epochs=150, learning_rate=0.05, negatives=100, near_negatives=0.0, sharpness=3.0
+    epochs=150,
+    learning_rate=0.1,
+    negatives=200,
+    negative_exponent=0.25,
+    near_negatives=0.0,
+    sharpness=4.0,
 )
 
 
