@@ -21,9 +21,12 @@ from hf_dxprivacy.mechanisms.certificate import (
     truncation_weight,
 )
 from hf_dxprivacy.mechanisms.levels import privacy_levels
-from hf_dxprivacy.mechanisms.rejection import BLOCK_BYTES, RowSampler
+from hf_dxprivacy.mechanisms.rejection import RowSampler
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.spaces import EmbeddingSpace
+
+# Bytes of one block of distances (words by vocabulary).
+BLOCK_BYTES = 1 << 24
 
 # Beyond this, exp(−s·γ) would leave double precision and a probability would round to zero.
 LARGEST_EXPONENT = 700.0

@@ -16,6 +16,7 @@ from hf_dxprivacy.hub import HubCommit, folder, tensors
 from hf_dxprivacy.search import VectorIndex
 from hf_dxprivacy.spaces import checks, nearest
 from hf_dxprivacy.spaces.distances import Distances
+from hf_dxprivacy.spaces.shortlists import Shortlister, Shortlists
 
 NEIGHBOUR_RANKS = (1, 10, 100)
 
@@ -140,6 +141,22 @@ class WordSpace:
         """Return the distance between matching entries of two lists of ids, (m,) float64."""
         return self._distances.pairs(np.asarray(a_ids), np.asarray(b_ids))
 
+    def pair_bounds(
+        self, a_ids: NDArray[np.int64], b_ids: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return lower and upper bounds of `pair_distances`, much faster; see `Distances`."""
+        return self._distances.pair_bounds(a_ids, b_ids)
+
+    def shortlists(self, ids: NDArray[np.int64], k: int) -> Shortlists:
+        """Return words near each input, with lower bounds of distances, much faster than those.
+
+        Args:
+            ids: (m,) rows; −1 is the centroid.
+            k: How many near words to list at the most, at least 1.
+        """
+        _validate.at_least(1, k=k)
+        return self._shortlister.find(self._distances.checked(ids), k)
+
     def neighbours(self, word: str | int, k: int) -> list[tuple[str, float]]:
         """Return the k nearest other words of a word with their distances, nearest first.
 
@@ -179,6 +196,10 @@ class WordSpace:
     @cached_property
     def _distances(self) -> Distances:
         return Distances(self.vectors, self.metric, self.scale)
+
+    @cached_property
+    def _shortlister(self) -> Shortlister:
+        return Shortlister(self._distances)
 
     @cached_property
     def _rows(self) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """The exponential mechanisms draw what `probabilities` says, however they draw it."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
 from hf_dxprivacy.mechanisms.rejection import RowSampler, _first_above
 from hf_dxprivacy.randomness import RowStreams, keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.spaces.shortlists import Shortlists
 from laws import RejectedError, check_frequencies
 
 DRAWS = 30_000
@@ -105,19 +107,34 @@ def test_another_slope_would_be_noticed(
         check_counts(claimed, counts)
 
 
-@pytest.mark.parametrize("factor", [1.5, 0.3])
-def test_a_wrong_common_weight_would_be_noticed(
-    space: EmbeddingSpace, factor: float, monkeypatch: pytest.MonkeyPatch
+def with_bounds_scaled(space: EmbeddingSpace, lower: float, beyond: float) -> EmbeddingSpace:
+    """Return a space whose lists claim bounds that many times as large."""
+
+    def shortlists(ids: Ids, k: int) -> Shortlists:
+        lists = space.shortlists(ids, k)
+        scaled = (lists.lower * lower).astype(np.float32)
+        return Shortlists(lists.words, scaled, lists.beyond * beyond)
+
+    claiming = copy.copy(vars(space))
+    other = object.__new__(EmbeddingSpace)
+    vars(other).update(claiming, shortlists=shortlists)
+    return other
+
+
+@pytest.mark.parametrize(("lower", "beyond"), [(0.9, 1.0), (1.0, 0.8), (0.7, 0.5), (0.0, 0.0)])
+def test_loose_bounds_do_not_change_the_law(
+    space: EmbeddingSpace, lower: float, beyond: float
 ) -> None:
-    mechanism = TruncatedExponential(space, 2.0)
-    honest = RowSampler._prepare
+    mechanism = TruncatedExponential(with_bounds_scaled(space, lower, beyond), 2.0)
+    check_counts(mechanism, rejection_sampled(mechanism, 6, 20, *INPUTS))
 
-    def prepare(self: RowSampler, distinct: Ids) -> None:
-        honest(self, distinct)
-        self._common *= factor
 
-    monkeypatch.setattr(RowSampler, "_prepare", prepare)
-    counts = rejection_sampled(mechanism, 6, 20, 123)
+@pytest.mark.parametrize(("lower", "beyond"), [(1.5, 1.0), (1.0, 1.5)])
+def test_bounds_beyond_the_distances_would_be_noticed(
+    space: EmbeddingSpace, lower: float, beyond: float
+) -> None:
+    mechanism = TruncatedExponential(with_bounds_scaled(space, lower, beyond), 2.0)
+    counts = rejection_sampled(mechanism, 6, 20, -1)
     with pytest.raises(RejectedError, match="chi-square"):
         check_counts(mechanism, counts)
 
@@ -127,13 +144,14 @@ def test_law_survives_a_full_cache(space: EmbeddingSpace, head: int) -> None:
     mechanism = TruncatedExponential(space, 1.5)
     sampler = RowSampler(space, mechanism._weights, head, least_capacity=3, cache_bytes=1)
     rng, batches = keyed_generator(7), []
-    groups = [(-1, 5, 123), (7, 8), (123, 9, 10), (5, 123)]
-    for turn in range(40):
-        ids = rng.permutation(np.resize(groups[turn % 4], 3000))
+    groups = [(-1, 5, 123), *((word, word + 1, 123) for word in range(200, 230, 2))]
+    for turn in range(48):
+        ids = rng.permutation(np.resize(groups[turn % 16], 3000))
         drawn = sampler.draw(ids, RowStreams.single(rng, 3000), np.arange(3000))
         batches.append((ids, drawn))
-        assert sampler._next <= 3
-        assert (sampler._slot >= 0).sum() == sampler._next
+        assert sampler._next <= len(sampler._words)
+        assert (sampler._last < sampler._next).all()
+    assert (sampler._last >= 0).sum() < 20
     ids, drawn = (np.concatenate(part) for part in zip(*batches, strict=True))
     for word, observed in counts_by_input(ids, drawn, len(space)).items():
         check_frequencies(observed, mechanism.probabilities([word])[0])
@@ -183,32 +201,37 @@ def test_rows_with_their_own_streams_are_independent(space: EmbeddingSpace) -> N
     check_pairs(mechanism, 123, drawn[:, 0::2].ravel(), drawn[:, 1::2].ravel())
 
 
-def test_head_and_common_weight_add_up_to_every_weight(space: EmbeddingSpace) -> None:
+def test_the_curve_is_nowhere_below_the_weights(space: EmbeddingSpace) -> None:
     mechanism = TruncatedExponential(space, 1.5)
     for head in (1, 2, 31, 32, 33, 124, 500):
         sampler = RowSampler(space, mechanism._weights, head)
         sampler._prepare(np.array(INPUTS))
         for word in INPUTS:
-            slot = sampler._slot[word]
-            near, common = sampler._words[slot], sampler._common[slot]
-            weights = mechanism._weights(space.distances([word]))[0]
-            excess = np.zeros(500)
-            excess[near] = np.diff(sampler._cumulative[slot], prepend=0.0)
-            np.testing.assert_allclose(excess + np.minimum(weights, common), weights, rtol=1e-9)
+            places = slice(sampler._first[word] + 1, sampler._last[word] + 1)
+            above = np.diff(sampler._cumulative[sampler._first[word] : places.stop])
+            near = sampler._words[places][above > 0]
             assert len(np.unique(near)) == len(near)
+            curve = np.full(500, sampler._common[word])
+            curve[near] += above[above > 0]
+            weights = mechanism._weights(space.pair_distances(np.full(500, word), range(500)))
+            assert (curve >= weights * (1 - 1e-12)).all()
+            # Nor far above it, where words are listed.
+            np.testing.assert_allclose(curve[near], weights[near], rtol=1e-3)
 
 
 def test_search_in_cumulative_weights_is_the_usual_one() -> None:
     rng = np.random.default_rng(10)
     for size in (1, 2, 3, 31, 32, 33):
         cumulative = np.cumsum(rng.exponential(size=(4, size)), axis=1)
-        slots = rng.integers(4, size=300)
-        targets = rng.uniform(0, 1, size=300) * cumulative[slots, -1]
-        targets[:4], slots[:4] = 0.0, np.arange(4)
+        rows = rng.integers(4, size=300)
+        targets = rng.uniform(0, 1, size=300) * cumulative[rows, -1]
+        targets[:4], rows[:4] = 0.0, np.arange(4)
         if size > 1:
-            targets[4:8], slots[4:8] = cumulative[:, 0], np.arange(4)
+            targets[4:8], rows[4:8] = cumulative[:, 0], np.arange(4)
         expected = [
-            np.searchsorted(cumulative[slot], target, side="right")
-            for slot, target in zip(slots, targets, strict=True)
+            row * size + np.searchsorted(cumulative[row], target, side="right")
+            for row, target in zip(rows, targets, strict=True)
         ]
-        np.testing.assert_array_equal(_first_above(cumulative, slots, targets), expected)
+        first = rows * size
+        found = _first_above(cumulative.ravel(), first, first + size - 1, targets)
+        np.testing.assert_array_equal(found, expected)
