@@ -94,11 +94,13 @@ def memory(privatizer: DxPrivatizer, workers: int) -> float:
 
 def main() -> None:
     """Measure and print the tables."""
-    options = common.parser(__doc__).parse_args()
+    arguments = common.parser(__doc__)
+    arguments.add_argument("--size", type=int, default=400_000, help="words of the large space")
+    options = arguments.parse_args()
     rows = start_up()
     with tempfile.TemporaryDirectory() as folder:
         rng = np.random.default_rng(0)
-        vectors = rng.standard_normal((400_000, 300), dtype=np.float32)
+        vectors = rng.standard_normal((options.size, 300), dtype=np.float32)
         names = [f"word{i}" for i in range(len(vectors))]
         EmbeddingSpace.from_vectors(names, vectors).save_pretrained(folder)
         del vectors
@@ -106,7 +108,11 @@ def main() -> None:
             privatizer = DxPrivatizer(folder, mechanism, 2.0)
             one, four = memory(privatizer, 1), memory(privatizer, 4)
             rows += [
-                {"what": f"{mechanism}, 400,000 × 300, 1 worker", "figure": one, "unit": "MiB"},
+                {
+                    "what": f"{mechanism}, {options.size:,} × 300, 1 worker",
+                    "figure": one,
+                    "unit": "MiB",
+                },
                 {"what": f"{mechanism}, 4 workers", "figure": four, "unit": "MiB"},
                 {"what": f"{mechanism}, 4 workers / 1 worker", "figure": four / one, "unit": "×"},
             ]
