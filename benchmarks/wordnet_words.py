@@ -24,7 +24,7 @@ NOUNS = (
     "apple wine soup dog cat horse bird fish tree flower doctor teacher lawyer nurse car train "
     "bicycle ship house restaurant school hospital money bank book newspaper"
 ).split()
-EPSILONS = (3.0, 4.0, 6.0)
+EPSILONS = (4.0, 6.0, 8.0)
 WORDS, DRAWS = 1_000, 20
 
 
