@@ -120,7 +120,9 @@ class ExponentialMechanism(Mechanism):
     def _rows(self) -> RowSampler:
         # One for each thread: two that filled one cache would mix up the heads of different words.
         if not hasattr(self._own, "rows"):
-            self._own.rows = RowSampler(self.space, self._weights, least_capacity=self.chunk)
+            self._own.rows = RowSampler(
+                self.space, self._weights, least_capacity=self.chunk, device=self.device
+            )
         rows: RowSampler = self._own.rows
         return rows
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.randomness import RowStreams
+from hf_dxprivacy.search.devices import CPU
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 Weights = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -42,6 +43,7 @@ class RowSampler:
         head: How many words to list, at most V; a matter of speed only.
         least_capacity: How many different inputs one call of `draw` may bring at the most.
         cache_bytes: Memory for heads; they are dropped together when it is full.
+        device: Where heads are found; see `Mechanism.to`.
     """
 
     def __init__(
@@ -51,8 +53,10 @@ class RowSampler:
         head: int = HEAD,
         least_capacity: int = 1,
         cache_bytes: int = CACHE_BYTES,
+        device: str = CPU,
     ) -> None:
         self._space = space
+        self._device = device
         self._weights = weights
         self._floor = weights(np.array([np.inf]))[0]
         size = len(space)
@@ -148,7 +152,7 @@ class RowSampler:
     def _fill(self, ids: NDArray[np.int64], head: int) -> None:
         if not len(ids):
             return
-        lists = self._space.shortlists(ids, head)
+        lists = self._space.shortlists(ids, head, self._device)
         common = self._weights(lists.beyond)
         excess = self._weights(lists.lower.astype(np.float64)) - common[:, None]
         first, shape = self._next, (len(ids), head + 1)

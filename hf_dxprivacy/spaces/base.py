@@ -14,9 +14,11 @@ from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import HubCommit, folder, tensors
 from hf_dxprivacy.search import VectorIndex
+from hf_dxprivacy.search.devices import CPU
 from hf_dxprivacy.spaces import checks, nearest
 from hf_dxprivacy.spaces.distances import Distances
 from hf_dxprivacy.spaces.shortlists import Shortlister, Shortlists
+from hf_dxprivacy.spaces.torch_shortlists import TorchShortlister
 
 NEIGHBOUR_RANKS = (1, 10, 100)
 
@@ -147,15 +149,22 @@ class WordSpace:
         """Return lower and upper bounds of `pair_distances`, much faster; see `Distances`."""
         return self._distances.pair_bounds(a_ids, b_ids)
 
-    def shortlists(self, ids: NDArray[np.int64], k: int) -> Shortlists:
+    def shortlists(self, ids: NDArray[np.int64], k: int, device: str = CPU) -> Shortlists:
         """Return words near each input, with lower bounds of distances, much faster than those.
 
         Args:
             ids: (m,) rows; −1 is the centroid.
             k: How many near words to list at the most, at least 1.
+            device: Where to compare; see `Mechanism.to`.
         """
         _validate.at_least(1, k=k)
-        return self._shortlister.find(self._distances.checked(ids), k)
+        if device not in self._shortlisters:
+            self._shortlisters[device] = (
+                Shortlister(self._distances)
+                if device == CPU
+                else TorchShortlister(self._distances, device)
+            )
+        return self._shortlisters[device].find(self._distances.checked(ids), k)
 
     def neighbours(self, word: str | int, k: int) -> list[tuple[str, float]]:
         """Return the k nearest other words of a word with their distances, nearest first.
@@ -198,8 +207,8 @@ class WordSpace:
         return Distances(self.vectors, self.metric, self.scale)
 
     @cached_property
-    def _shortlister(self) -> Shortlister:
-        return Shortlister(self._distances)
+    def _shortlisters(self) -> dict[str, Shortlister]:
+        return {}
 
     @cached_property
     def _rows(self) -> dict[str, int]:

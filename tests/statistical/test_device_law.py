@@ -1,0 +1,37 @@
+"""Exponential mechanisms on a device of torch draw by the law that is worked out on the processor.
+
+"cpu:0" is torch on the processor, which runs everywhere what "cuda" runs on a GPU.
+"""
+
+import numpy as np
+import pytest
+
+from hf_dxprivacy.mechanisms import TruncatedExponential
+from hf_dxprivacy.mechanisms.rejection import RowSampler
+from hf_dxprivacy.randomness import RowStreams, keyed_generator
+from hf_dxprivacy.spaces import EmbeddingSpace
+from laws import check_frequencies
+
+torch = pytest.importorskip("torch", reason="the extra gpu is not installed")
+
+INPUTS = (-1, 0, 7, 123)
+DRAWS = 60_000
+
+no_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA here")
+
+
+@pytest.mark.parametrize("device", ["cpu:0", pytest.param("cuda", marks=no_cuda)])
+@pytest.mark.parametrize("head", [1, 40, 500])
+@pytest.mark.parametrize("name", ["euclidean_space", "poincare_space"])
+def test_heads_from_a_device(
+    name: str, head: int, device: str, request: pytest.FixtureRequest
+) -> None:
+    space: EmbeddingSpace = request.getfixturevalue(name)
+    mechanism = TruncatedExponential(space, 3.0)
+    sampler = RowSampler(space, mechanism._weights, head=head, device=device)
+    rng = keyed_generator(head)
+    for word in INPUTS:
+        ids = np.full(DRAWS, word)
+        drawn = sampler.draw(ids, RowStreams.single(rng, DRAWS), np.arange(DRAWS))
+        counts = np.bincount(drawn, minlength=len(space))
+        check_frequencies(counts, mechanism.probabilities([word])[0])
