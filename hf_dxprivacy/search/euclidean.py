@@ -1,17 +1,20 @@
 """Exact nearest neighbour in L2."""
 
 from collections.abc import Callable
-from functools import partial
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_dxprivacy.search.blocks import rows_within, two_nearest
+from hf_dxprivacy.search.rounding import rounding
 from hf_dxprivacy.search.threads import limit_threads_in_worker
 
 # A float32 search may order near-ties by rounding error. The true nearest is nearly always among
 # the first few, and it is known when it need not be: then more are looked at.
 SHORTLISTS = (2, 64)
+
+# Vectors that rounding leaves in question for a query; with more of them, all are compared.
+CLOSE = 64
 
 # Bytes of one block of float64 scores (queries by words), and rows converted to float64 at once.
 BLOCK_BYTES = 1 << 24
@@ -29,23 +32,75 @@ def nearest_euclidean(
 ) -> NDArray[np.int64]:
     """Return the row of the nearest vector for each query.
 
-    The search runs in float32 directly on the (memory-mapped) matrix, without a copy of it; a
-    shortlist is then ranked in float64. Where rounding may have kept the nearest out of the
-    shortlist (a query or a common offset that is huge beside the distances, many equal vectors),
-    all vectors are compared in float64. So the answer depends neither on the number of queries in
-    a call nor on that of threads. The lowest row wins a tie.
+    The search runs in float32 directly on the (memory-mapped) matrix, without a copy of it. Where
+    rounding might decide, what is in question is compared in float64, and all vectors if that is
+    many (a query or a common offset that is huge beside the distances, many equal vectors). So the
+    answer depends neither on the number of queries in a call nor on that of threads. The lowest row
+    wins a tie.
 
     Args:
         queries: (m, n) finite vectors; taken in float32.
         vectors: (V, n) float32, C-contiguous.
-        shortlist: What finds candidates, a matter of speed only; faiss by default.
+        shortlist: What finds candidates, a matter of speed only; by default, a search in blocks.
 
     Returns:
         (m,) int64 rows of `vectors`.
     """
     limit_threads_in_worker()
-    shortlist = shortlist or partial(_by_faiss, vectors)
     queries = np.ascontiguousarray(queries, dtype=np.float32)
+    if len(queries) == 0:
+        return np.empty(0, dtype=np.int64)
+    if shortlist is None:
+        nearest, pending = _by_blocks(queries, vectors)
+    else:
+        nearest, pending = _by_shortlists(queries, vectors, shortlist)
+    nearest[pending] = compare_all(queries[pending], vectors)
+    return nearest
+
+
+def _by_blocks(
+    queries: NDArray[np.float32], vectors: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return (m,) rows of the nearest, and the queries of which it is not known."""
+    found = two_nearest(queries, vectors)
+    error = rounding(np.sqrt(squared_norms(queries)), found.largest**0.5, queries.shape[1])
+    with np.errstate(invalid="ignore"):
+        # In float64; written so that what overflows in float32 is unsure too.
+        limits = found.least + 2.0 * error
+        unsure = np.flatnonzero(~(limits < found.second))
+    rows, known = _among_close(queries[unsure], vectors, limits[unsure])
+    found.rows[unsure[known]] = rows
+    return found.rows, unsure[~known]
+
+
+def _among_close(
+    queries: NDArray[np.float32], vectors: NDArray[np.float32], limits: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Compare in float64 the vectors within the limits.
+
+    Returns:
+        Rows of the nearest for those queries of which it is known, and (m,) which these are.
+    """
+    limits = np.where(np.isfinite(limits), limits, -np.inf)
+    counts = np.zeros(len(queries), dtype=np.int64)
+    pairs = [np.empty((2, 0), dtype=np.int64)]
+    for query, row in rows_within(queries, vectors, limits):
+        counts += np.bincount(query, minlength=len(queries))
+        limits[counts > CLOSE] = -np.inf
+        pairs.append(np.stack([query, row]))
+    known = np.isfinite(limits) & (counts > 0)
+    query, row = np.concatenate(pairs, axis=1)
+    query, row = query[known[query]], row[known[query]]
+    difference = vectors[row].astype(np.float64) - queries[query]
+    order = np.lexsort((row, squared_norms(difference), query))
+    _, firsts = np.unique(query[order], return_index=True)
+    return row[order[firsts]], known
+
+
+def _by_shortlists(
+    queries: NDArray[np.float32], vectors: NDArray[np.float32], shortlist: Shortlist
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return (m,) rows of the nearest, and the queries of which it is not known."""
     nearest = np.empty(len(queries), dtype=np.int64)
     pending = np.arange(len(queries))
     for size in SHORTLISTS:
@@ -55,8 +110,7 @@ def nearest_euclidean(
         found.sort(axis=1)
         nearest[pending], squared = rank(queries[pending], vectors, found)
         pending = pending[~(squared < outside)]
-    nearest[pending] = compare_all(queries[pending], vectors)
-    return nearest
+    return nearest, pending
 
 
 def rank(
@@ -80,32 +134,6 @@ def rank(
     best = squared.argmin(axis=1)[:, None]
     nearest: NDArray[np.int64] = np.take_along_axis(found, best, axis=1)[:, 0]
     return nearest, np.take_along_axis(squared, best, axis=1)[:, 0]
-
-
-def _by_faiss(
-    vectors: NDArray[np.float32], queries: NDArray[np.float32], size: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    coarse, found = faiss.knn(queries, vectors, size)
-    return found, least_outside(queries, coarse[:, -1])
-
-
-def least_outside(queries: NDArray[np.float32], last: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Bound from below the true squared distance of what the shortlist left out.
-
-    The search computes ‖q‖²+‖u‖²−2⟨q,u⟩ in float32, which is off by a few roundings of ‖q‖²+‖u‖²
-    (by one, in practice); and ‖u‖² is at most twice the squared distance plus twice ‖q‖².
-
-    Args:
-        queries: (m, n) float32.
-        last: (m,) the largest squared distance of each shortlist, as computed.
-
-    Returns:
-        (m,) float64.
-    """
-    few = (4.0 + 0.5 * np.sqrt(queries.shape[1])) * np.finfo(np.float32).eps
-    last = last.astype(np.float64)
-    bound: NDArray[np.float64] = last - few * (squared_norms(queries) + last)
-    return bound
 
 
 def compare_all(queries: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.int64]:

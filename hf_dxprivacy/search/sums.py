@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy import _threads
 from hf_dxprivacy.search.euclidean import nearest_euclidean
+from hf_dxprivacy.search.rounding import rounding
 
 # Bytes of one block of float32 inner products, and of the sums that are looked at together.
 BLOCK_BYTES = 1 << 25
@@ -49,7 +50,8 @@ def nearest_to_sums(
             shared = noise[columns] @ vectors.T
             _search(own, shared, nearest[rows, columns], margins[rows, columns])
     # Written so that a sum beyond the range of float32 is unsure too.
-    unsure = ~(margins > _rounding(points, noise, float(np.sqrt(2.0 * half_norms.max()))))
+    reach = _norms(points)[:, None] + _norms(noise)
+    unsure = ~(margins > rounding(reach, float(np.sqrt(2.0 * half_norms.max())), noise.shape[1]))
     point, offset = np.nonzero(unsure)
     nearest[unsure] = nearest_euclidean(points[point] + noise[offset], vectors)
     return nearest
@@ -80,20 +82,6 @@ def _search(
     with ThreadPoolExecutor(workers) as pool:
         for _ in pool.map(search, parts):
             pass
-
-
-def _rounding(
-    points: NDArray[np.floating], offsets: NDArray[np.float32], largest: float
-) -> NDArray[np.float64]:
-    """Bound, for each sum, what float32 may do to the difference of two scores, (m, k).
-
-    A score of a vector u is off by a few roundings of ‖u‖(‖z‖ + ‖p‖ + ‖u‖/2), as in
-    `nearest_euclidean`, of which two are compared.
-    """
-    few = (4.0 + 0.5 * np.sqrt(points.shape[1])) * np.finfo(np.float32).eps
-    reach = _norms(points)[:, None] + _norms(offsets)
-    bound: NDArray[np.float64] = 2.0 * few * largest * (reach + largest / 2.0)
-    return bound
 
 
 def _norms(vectors: NDArray[np.floating]) -> NDArray[np.float64]:

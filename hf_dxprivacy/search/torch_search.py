@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.search.devices import block_rows, full_float32, open_device
-from hf_dxprivacy.search.euclidean import least_outside, nearest_euclidean, squared_norms
+from hf_dxprivacy.search.euclidean import nearest_euclidean, squared_norms
 from hf_dxprivacy.search.hyperbolic import lifted_points, lifted_queries, nearest_poincare
+from hf_dxprivacy.search.rounding import rounding
 
 # Copies of a row of scores that a device holds at once: the row, and the room to select from it.
 COPIES = 4
@@ -29,7 +30,9 @@ class TorchEuclidean:
         self._torch, self._device = open_device(device)
         self._vectors = vectors
         self._transposed = self._torch.tensor(vectors, device=self._device).T
-        self._squared = self._moved(squared_norms(vectors).astype(np.float32))
+        squared = squared_norms(vectors)
+        self._squared = self._moved(squared.astype(np.float32))
+        self._largest = float(squared.max() ** 0.5)
 
     def nearest(self, queries: NDArray[np.floating]) -> NDArray[np.int64]:
         """Return the row of the nearest vector for each query; see `nearest_euclidean`."""
@@ -50,7 +53,8 @@ class TorchEuclidean:
             least, rows = scores.topk(size, largest=False)
             found[part] = rows.cpu().numpy()
             last[part] = least[:, -1].cpu().numpy()
-        return found, least_outside(queries, last + squared_norms(queries))
+        norms = np.sqrt(squared_norms(queries))
+        return found, last + norms**2 - rounding(norms, self._largest, queries.shape[1])
 
     def _moved(self, array: NDArray[Any]) -> Any:
         return self._torch.from_numpy(array).to(self._device)
