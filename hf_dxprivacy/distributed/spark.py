@@ -1,0 +1,141 @@
+"""Privatizes the rows of a Spark DataFrame."""
+
+import pickle
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hf_dxprivacy._optional import require
+from hf_dxprivacy.distributed.rows import Job
+from hf_dxprivacy.errors import InvalidTypeError
+from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.tokens import TokenPrivatizer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+_ARROW_TYPES = {
+    "BooleanType": pa.bool_(),
+    "ByteType": pa.int8(),
+    "DoubleType": pa.float64(),
+    "FloatType": pa.float32(),
+    "IntegerType": pa.int32(),
+    "LongType": pa.int64(),
+    "NullType": pa.null(),
+    "ShortType": pa.int16(),
+    "StringType": pa.string(),
+}
+
+
+def privatize_spark(
+    dataframe: "DataFrame",
+    privatizer: DxPrivatizer | TokenPrivatizer,
+    *,
+    id_column: str | None = None,
+) -> "DataFrame":
+    """Privatize the rows of a Spark DataFrame, on whatever cluster it is computed.
+
+    The result is lazy, as every DataFrame is, and one release: Spark computes a partition again
+    after a failure, on a second machine if the first is slow (speculative execution), and anew for
+    every action, and a row comes out the same each time. Another call is another release.
+
+    Every Python worker loads the privatizer once. It must find the space under the same name or
+    path as the driver, and runs as many threads as Spark gives to a task (``spark.task.cpus``).
+
+    >>> reviews = spark.read.parquet("reviews.parquet")
+    >>> privatizer = DxPrivatizer.from_pretrained("wordnet-gloss", epsilon=6.0)
+    >>> released = privatize_spark(reviews, privatizer, id_column="review_id")
+    >>> released.write.parquet("released.parquet")
+
+    Args:
+        dataframe: The rows, with the columns that the privatizer reads. Batch, not streaming.
+        privatizer: What privatizes them, with its columns and settings; it has no budget.
+        id_column: The column with another whole number or string in every row, which is the same
+            whenever the row is computed. A query counts right away how often each id comes. What
+            ``monotonically_increasing_id()`` and ``uuid()`` make may change from one computation
+            to the next: store such ids with the rows first. Left out with ``memoize=``.
+
+    Returns:
+        The DataFrame with the output columns; all other columns are as they were. An id that is
+        missing, or a cell that is no text, fails the task that meets it.
+
+    Raises:
+        InvalidTypeError: If an argument, or the type of the ids, is of the wrong type.
+        InvalidValueError: If a column is missing, an id comes twice, or the privatizer has a
+            budget.
+        MissingExtraError: If pyspark is not installed.
+    """
+    if not isinstance(dataframe, require("pyspark.sql", "spark").DataFrame):
+        raise InvalidTypeError(
+            f"expected dataframe to be a pyspark.sql.DataFrame, got a {type(dataframe).__name__}"
+        )
+    job = Job(privatizer, id_column)
+    schema = _released_schema(job, dataframe.schema)
+    if job.id_column is not None:
+        job.refuse_repeated(_most_frequent(dataframe, job.id_column))
+    released: DataFrame = dataframe.mapInArrow(_Task(job), schema)
+    return released
+
+
+class _Task:
+    """What Spark sends to its workers, with every task anew."""
+
+    def __init__(self, job: Job) -> None:
+        # Not as an attribute: Spark would unpickle it in every task, not once in a worker. What
+        # the user's own script defines, a selector of slots say, only cloudpickle takes along.
+        self._pickled: bytes = require("pyspark.cloudpickle", "spark").dumps(job)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        job = _loaded(self._pickled)
+        for batch in batches:
+            yield from job(pa.Table.from_batches([batch])).to_batches()
+
+
+# A worker lives through many tasks, and the stages of one query may have several privatizers.
+@lru_cache(maxsize=4)
+def _loaded(pickled: bytes) -> Job:
+    job: Job = pickle.loads(pickled)
+    return job
+
+
+def _released_schema(job: Job, given: "StructType") -> "StructType":
+    """Return the schema of the result, in which a field stays as it was if its type does."""
+    types = require("pyspark.sql.types", "spark")
+    before = pa.schema([(field.name, _to_arrow(field.dataType)) for field in given])
+    after = job.schema(before)
+    fields = [types.StructField(field.name, _to_spark(field.type)) for field in after]
+    for place, field in enumerate(given):
+        if after.types[place] == before.types[place]:
+            fields[place] = field
+    return type(given)(fields)
+
+
+def _to_arrow(kind: "DataType") -> pa.DataType:
+    """Return the Arrow type of a column; "null" for what no privatizer reads."""
+    element = getattr(kind, "elementType", None)
+    if element is not None:
+        return pa.list_(_to_arrow(element))
+    return _ARROW_TYPES.get(type(kind).__name__, pa.null())
+
+
+def _to_spark(kind: pa.DataType) -> "DataType":
+    types = require("pyspark.sql.types", "spark")
+    result: DataType
+    if pa.types.is_list(kind):
+        result = types.ArrayType(_to_spark(kind.value_type))
+    else:
+        (name,) = (name for name, arrow in _ARROW_TYPES.items() if arrow == kind)
+        result = getattr(types, name)()
+    return result
+
+
+def _most_frequent(dataframe: "DataFrame", id_column: str) -> int:
+    """Return how often the id comes that comes most often, of those that are not missing."""
+    functions = require("pyspark.sql.functions", "spark")
+    ids = dataframe.select(dataframe[id_column].alias("id")).dropna()
+    times = ids.groupBy("id").agg(functions.count("id").alias("times"))
+    ((most,),) = times.agg(functions.max("times")).collect()
+    return int(most or 0)
