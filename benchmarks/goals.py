@@ -73,6 +73,41 @@ GOALS = (
         )
         for noise in (0.125, 0.25)
     ),
+    *(
+        Goal(
+            f"exact noise in the ball, n = {dim}, as many independent draws",
+            "Metropolis–Hastings walk of the paper",
+            "hyperbolic_noise",
+            {"n": dim},
+            "of walk",
+            1_000,
+            beside="lebesgue draws/s",
+        )
+        for dim in (2, 5, 10, 50)
+    ),
+    *(
+        Goal(
+            f"{law} noise in the ball, n = 10",
+            "",
+            "hyperbolic_noise",
+            {"n": 10},
+            f"{law} draws/s",
+            1_000_000,
+            "draws/s",
+        )
+        for law in ("riemannian", "lebesgue")
+    ),
+    Goal(
+        "time by rows, 10⁴ to 10⁶, exponent",
+        "",
+        "growth",
+        {"grows": "rows", "mechanism": "calibrated, map", "size": 1_000_000},
+        "exponent",
+        1.05,
+        "",
+        at_most=True,
+        beside="words/s",
+    ),
     start_up("import", "import hf_dxprivacy", 1.5),
     start_up("built-in space", "load wordnet-gloss", 1.0),
     start_up("first row, calibrated", "import, load, first row (calibrated)", 3.0),
@@ -115,7 +150,7 @@ GOALS = (
         "WebIsADB, 10⁷ rows of csv",
         "",
         "webisadb",
-        {"file": "csv", "rows": 10_000_000},
+        {"what": "csv", "rows": 10_000_000},
         "million rows/s",
         1,
         "million rows/s",
@@ -124,7 +159,7 @@ GOALS = (
         "WebIsADB, memory",
         "",
         "webisadb",
-        {"file": "csv", "rows": 10_000_000},
+        {"what": "csv", "rows": 10_000_000},
         "peak MiB",
         4_096,
         "MiB",

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
 import common
 import speed_page
@@ -29,29 +28,43 @@ PAGE = common.HERE.parent / "docs" / "results" / "speed.md"
 SCRIPTS = {
     "peers": "peers.py",
     "map_speed": "map_speed.py",
+    "search_kernels": "search_kernels.py",
     "index_speed": "index_speed.py",
+    "exponential_rows": "exponential_rows.py",
+    "hyperbolic_noise": "hyperbolic_noise.py",
     "startup": "startup.py",
+    "growth": "growth.py",
+    "sizing": "sizing.py",
     "poincare_training": "poincare_training.py --task gensim",
-    "webisadb": "webisadb.py --millions 1 10 --forms csv",
+    "webisadb": "webisadb.py --millions 10 --forms csv",
     "gpu": "gpu.py",
 }
 LONG_SCRIPTS = {
-    "nouns": "poincare_training.py --task nouns --dims 10 --threads 1",
+    "profile_map": "profile_map.py",
     "certification": "certification.py",
     "mr_accuracy": "mr_accuracy.py",
+    "slots": "slots.py",
+    "nouns": "poincare_training.py --task nouns --dims 10 --threads 1",
 }
+ALL_SCRIPTS = SCRIPTS | LONG_SCRIPTS
+# Those that write a page of their own from their results; and all whose tables are on other pages.
+WITH_PAGE = ("growth", "sizing")
+ELSEWHERE = (*WITH_PAGE, "mr_accuracy", "slots")
 
 
-def run(names: Iterable[str], scripts: dict[str, str], folder: Path) -> list[str]:
+def run(names: Iterable[str]) -> list[str]:
     """Run scripts; return those that failed."""
     failed = []
     for name in names:
-        script, *arguments = scripts[name].split()
-        target = folder / f"{name}.json"
+        script, *arguments = ALL_SCRIPTS[name].split()
+        target = (LONG if name in LONG_SCRIPTS else LATEST) / f"{name}.json"
         target.unlink(missing_ok=True)
         started = time.perf_counter()
-        command = [sys.executable, common.HERE / script, *arguments, "--json", target]
-        if subprocess.run(command, check=False).returncode:
+        command = [sys.executable, common.HERE / script]
+        commands = [[*command, *arguments, "--json", target]]
+        if name in WITH_PAGE:
+            commands.append([*command, "--page", target])
+        if any(subprocess.run(each, check=False).returncode for each in commands):
             failed.append(name)
         print(f"\n{name}: {time.perf_counter() - started:.0f} s", flush=True)
     return failed
@@ -65,7 +78,9 @@ def write_page() -> None:
     table = common.markdown(speed_page.goals_table(GOALS, [*runs[:-1], latest | long]))
     print(f"\n{table}")
     commands = {
-        name: f"python benchmarks/{command}" for name, command in (SCRIPTS | LONG_SCRIPTS).items()
+        name: f"python benchmarks/{command}"
+        for name, command in ALL_SCRIPTS.items()
+        if name not in ELSEWHERE
     }
     parts = {
         "goals": table,
@@ -84,18 +99,16 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     what = arguments.add_mutually_exclusive_group()
-    what.add_argument("--only", nargs="+", choices=SCRIPTS, help="run these again")
-    what.add_argument("--long", action="store_true", help="run what takes hours")
+    what.add_argument("--only", nargs="+", choices=ALL_SCRIPTS, help="run these again")
+    what.add_argument("--long", action="store_true", help="run what takes longer")
     what.add_argument("--page", action="store_true", help="run nothing")
     options = arguments.parse_args()
     failed = []
-    if options.long:
-        failed = run(LONG_SCRIPTS, LONG_SCRIPTS, LONG)
-    elif not options.page:
-        if options.only is None and LATEST.exists():
-            shutil.rmtree(PREVIOUS, ignore_errors=True)
-            LATEST.rename(PREVIOUS)
-        failed = run(options.only or SCRIPTS, SCRIPTS, LATEST)
+    if not (options.page or options.long or options.only) and LATEST.exists():
+        shutil.rmtree(PREVIOUS, ignore_errors=True)
+        LATEST.rename(PREVIOUS)
+    if not options.page:
+        failed = run(options.only or (LONG_SCRIPTS if options.long else SCRIPTS))
     write_page()
     if failed:
         print(f"failed: {', '.join(failed)}")

@@ -96,3 +96,9 @@ def test_the_page_shows_all_goals(benchmarks: ModuleType) -> None:
     shown = [line.split(" | ")[:3] for line in table.splitlines() if line.startswith("| ")][2:]
     expected = benchmarks.goals_table(goals, [{}])
     assert shown == [[f"| {goal['what']}", goal["against"], goal["goal"]] for goal in expected]
+
+
+def test_goals_are_of_scripts_that_are_run(benchmarks: ModuleType) -> None:
+    goals, run = importlib.import_module("goals").GOALS, importlib.import_module("run")
+    assert {goal.script for goal in goals} <= set(run.ALL_SCRIPTS)
+    assert set(run.WITH_PAGE) <= set(run.ELSEWHERE) <= set(run.ALL_SCRIPTS)
