@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hf_dxprivacy import EmbeddingSpace
 from hf_dxprivacy.mechanisms import CalibratedExponential
 from hf_dxprivacy.randomness import keyed_generator
-from hf_dxprivacy.training import Relations, read_wordnet
+from hf_dxprivacy.training import Relations, read_wordnet, reconstruction
 from hf_dxprivacy.training.wordnet import DEFAULT_PATH
 
 NOUNS = (
@@ -25,7 +25,7 @@ NOUNS = (
     "bicycle ship house restaurant school hospital money bank book newspaper"
 ).split()
 EPSILONS = (4.0, 6.0, 8.0)
-WORDS, DRAWS = 1_000, 20
+WORDS, DRAWS, RANKED = 1_000, 20, 2_000
 
 
 def main() -> int:
@@ -36,7 +36,9 @@ def main() -> int:
     space = EmbeddingSpace.from_pretrained("wordnet-poincare")
     closed = read_wordnet(arguments.wordnet, nodes="words", max_senses=1).among(space.words)
     direct = closed.direct()
-    print(HEAD.format(words=len(space), dim=space.dim))
+    found = reconstruction(space, closed, RANKED)
+    quality = {"precision": found.mean_average_precision, "rank": found.mean_rank}
+    print(HEAD.format(words=len(space), dim=space.dim, ranked=RANKED, **quality))
     classes = _by_word(direct)
     print("| word | nearest words | its classes in WordNet |\n|---|---|---|")
     for noun in NOUNS:
@@ -63,6 +65,10 @@ What a reader finds in the built-in space `wordnet-poincare` ({words:,} nouns, {
 Made by `python benchmarks/wordnet_words.py`. Distances are in steps: 1 is the median distance to
 the nearest word. Each word has the classes of its first sense in WordNet, which is not always the
 one a reader thinks of, and lies near all of them: "entity" or "object" is near to many.
+
+Ranking all words by distance, with the classes of a word at any height as what should come first,
+has a mean average precision of {precision:.3f} and a mean rank of {rank:.2f} over {ranked:,} words
+([what that is](poincare-training.md)).
 """
 
 FATES = """
