@@ -78,7 +78,8 @@ def lebesgue_radius(
     radii = np.empty(size)
     filled = 0
     while filled < size:
-        proposals, accepted = lebesgue_proposals(rng, (size - filled) * 3 // 2 + 8, dim, epsilon)
+        # Nearly always enough for ε >= dim, where 0.91 are kept at least.
+        proposals, accepted = lebesgue_proposals(rng, (size - filled) * 9 // 8 + 8, dim, epsilon)
         kept = proposals[accepted][: size - filled]
         radii[filled : filled + len(kept)] = kept
         filled += len(kept)
