@@ -8,9 +8,11 @@ workers of ``Dataset.map(num_proc=...)`` can not share noise.
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -97,41 +99,38 @@ def _part(part: str | int | None) -> bytes:
     return b"%b:%d:%b" % (type(part).__name__.encode(), len(data), data)
 
 
-class Generators(Protocol):
-    """Generators by row. One is used only until another one is asked for."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, row: int, /) -> np.random.Generator: ...
+# Generators of rows that are done with, of each thread. To make a cipher takes ten times as long as
+# to set it to the start of another key's stream, as is done before it is used again.
+_SPARE_LIMIT = 4096
 
 
-class _KeyedGenerators:
-    """The generators of many keys, with one cipher that is set to the stream of each in turn.
+def _spare_generators() -> list[np.random.Generator]:
+    if not hasattr(_local, "spare"):
+        _local.spare = []
+    spare: list[np.random.Generator] = _local.spare
+    return spare
 
-    To make a cipher takes ten times as long as to set it. Every stream goes on where it was left.
-    """
 
-    def __init__(self, keys: Sequence[bytes]) -> None:
-        self._keys = keys
-        self._generator = generator_from_key(bytes(KEY_BYTES))
-        self._start = self._generator.bit_generator.state
-        self._left: dict[int, Any] = {}
-        self._row: int | None = None
+def _generators(keys: Iterable[bytes]) -> list[np.random.Generator]:
+    """Return a generator for each key, as `generator_from_key` does."""
+    spare = _spare_generators()
+    return [_rekeyed(spare.pop(), key) if spare else generator_from_key(key) for key in keys]
 
-    def __len__(self) -> int:
-        return len(self._keys)
 
-    def __getitem__(self, row: int, /) -> np.random.Generator:
-        if row != self._row:
-            cipher = self._generator.bit_generator
-            if self._row is not None:
-                self._left[self._row] = cipher.state
-            cipher.state = self._left.pop(row, None) or self._first_state(row)
-            self._row = row
-        return self._generator
+def _rekeyed(generator: np.random.Generator, key: bytes) -> np.random.Generator:
+    first = _first_state()
+    state = {**first["state"], "keysetup": np.frombuffer(key, dtype="<u4")}
+    generator.bit_generator.state = {**first, "state": state}
+    return generator
 
-    def _first_state(self, row: int) -> dict[str, Any]:
-        key = np.frombuffer(self._keys[row], dtype="<u4")
-        return {**self._start, "state": {**self._start["state"], "keysetup": key}}
+
+@lru_cache(maxsize=1)
+def _first_state() -> dict[str, Any]:
+    return dict(generator_from_key(bytes(KEY_BYTES)).bit_generator.state)
+
+
+def _give_back(generators: list[np.random.Generator], spare: list[np.random.Generator]) -> None:
+    spare.extend(generators[: max(0, _SPARE_LIMIT - len(spare))])
 
 
 class RowStreams:
@@ -148,7 +147,7 @@ class RowStreams:
         InvalidValueError: If there is not one length for each generator.
     """
 
-    def __init__(self, generators: Generators, lengths: ArrayLike) -> None:
+    def __init__(self, generators: Sequence[np.random.Generator], lengths: ArrayLike) -> None:
         self._generators = generators
         self._ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
         if len(self._ends) != len(generators):
@@ -230,7 +229,10 @@ def row_streams(
         digest = shared.copy()
         digest.update(_joined((None if keys is None else int(keys[row]), *content)))
         cipher_keys.append(digest.digest())
-    return RowStreams(_KeyedGenerators(cipher_keys), counts)
+    generators = _generators(cipher_keys)
+    streams = RowStreams(generators, counts)
+    weakref.finalize(streams, _give_back, generators, _spare_generators())
+    return streams
 
 
 def _runs(start: int, end: int, limit: int) -> Iterator[NDArray[np.int64]]:

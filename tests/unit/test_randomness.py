@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from randomgen import ChaCha
 
@@ -305,10 +305,11 @@ CONTENTS = st.lists(
 
 
 @given(CONTENTS, st.integers(0, 2**70), st.booleans(), st.data())
+@settings(deadline=None)
 def test_streams_of_rows_are_those_of_their_identities(
     contents: list[list[str]], seed: int, indexed: bool, data: st.DataObject
 ) -> None:
-    """One cipher serves all rows; none may notice the others."""
+    """A cipher serves many rows, one after the other; none may notice the others."""
     keys = [7 * row + 3 for row in range(len(contents))] if indexed else None
     lengths = [len(content) for content in contents]
     rows = row_streams(seed, ("law", "column"), iter(contents), keys, lengths)
@@ -330,3 +331,21 @@ def test_rows_without_a_seed_draw_from_this_process() -> None:
     rows = [row_streams(None, ("law",), [["same"]] * 3, None, counts) for _ in range(2)]
     drawn = [streams.draw(uniform, np.arange(5)) for streams in rows]
     assert not np.isin(drawn[0], drawn[1]).any()
+
+
+def test_streams_in_use_at_once_share_no_cipher() -> None:
+    contents = [[str(row)] for row in range(5)]
+
+    def drawn(streams: RowStreams) -> list[list[float]]:
+        return streams.draw(uniform, np.arange(5)).tolist()
+
+    first = row_streams(1, ("law",), contents, None, [1] * 5)
+    second = row_streams(2, ("law",), contents, None, [1] * 5)
+    started, again = drawn(first), drawn(second)
+    rest = drawn(first)
+    del first, second
+    # Now both have left their ciphers to these, in the middle of a stream.
+    both = [row_streams(seed, ("law",), contents, None, [1] * 5) for seed in (2, 1)]
+    assert [drawn(streams) for streams in both] == [again, started]
+    assert drawn(both[1]) == rest
+    assert len({id(g) for streams in both for g in streams._generators}) == 10

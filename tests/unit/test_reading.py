@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_dxprivacy.plan import Case, OutOfVocabulary, Plan
@@ -29,6 +29,7 @@ def reading(cells: list[object], space: EmbeddingSpace, oov: OutOfVocabulary) ->
 
 @pytest.mark.parametrize("oov", ["centroid", "drop", "keep"])
 @given(cells=CELLS)
+@settings(deadline=None)
 def test_rows_of_a_batch_are_those_of_the_rows_alone(
     euclidean_space: EmbeddingSpace, oov: OutOfVocabulary, cells: list[object]
 ) -> None:
@@ -44,6 +45,7 @@ def uniform(rng: np.random.Generator, size: int) -> np.ndarray:
 
 
 @given(cells=CELLS)
+@settings(deadline=None)
 def test_a_row_has_the_stream_of_its_words_and_of_what_is_drawn(
     euclidean_space: EmbeddingSpace, cells: list[object]
 ) -> None:
@@ -64,6 +66,7 @@ def test_a_row_has_the_stream_of_its_words_and_of_what_is_drawn(
 @pytest.mark.parametrize("case", ["lower", "preserve"])
 @pytest.mark.parametrize("oov", ["centroid", "drop", "keep"])
 @given(words=st.lists(PIECES), data=st.data())
+@settings(deadline=None)
 def test_what_is_released_word_by_word(
     euclidean_space: EmbeddingSpace,
     oov: OutOfVocabulary,
