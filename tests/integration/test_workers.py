@@ -46,6 +46,24 @@ class Watched:
         threads.append(faiss.omp_get_max_threads())
         size = len(batch["text"])
         return {**out, "pid": [os.getpid()] * size, "threads": [max(threads)] * size}
+
+
+class Placed:
+    \"\"\"A privatizer that tells the worker, and where it has vectors and mechanism.\"\"\"
+
+    def __init__(self, privatizer):
+        self.privatizer = privatizer
+
+    def __call__(self, batch):
+        import numpy
+
+        self.privatizer(batch)
+        vectors = self.privatizer.space.vectors
+        address, mapped = vectors.ctypes.data, vectors
+        while mapped is not None and not isinstance(mapped, numpy.memmap):
+            mapped = mapped.base
+        place = [address, mapped is not None, id(self.privatizer.mechanism)]
+        return {"pid": [os.getpid()] * len(batch["text"]), "place": [place] * len(batch["text"])}
 """
 
 MAIN = """
@@ -207,6 +225,25 @@ def test_a_plain_fork_draws_its_own_noise(folder: Path, tmp_path: Path) -> None:
         print(json.dumps([*texts, privatizer.privatize(TEXT)]))
     """
     assert_independent(*run(folder, tmp_path, body))
+
+
+# Memory
+
+
+def test_workers_share_the_vectors_and_load_nothing_again_between_batches(
+    folder: Path, tmp_path: Path
+) -> None:
+    body = """
+        for method in ("fork", "spawn"):
+            multiprocess.set_start_method(method, force=True)
+            mapped = ROWS.map(Placed(make("tem")), batched=True, batch_size=1, num_proc=2)
+            print(json.dumps([SPACE.vectors.ctypes.data, mapped["pid"][:], mapped["place"][:]]))
+    """
+    for forked, (own, pids, places) in zip((True, False), run(folder, tmp_path, body), strict=True):
+        assert len(set(pids)) == 2
+        assert len({(pid, *place) for pid, place in zip(pids, places, strict=True)}) == 2
+        assert all(mapped for _, mapped, _ in places), "vectors are pages of a file"
+        assert not forked or {address for address, _, _ in places} == {own}
 
 
 # Threads
