@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from threadpoolctl import ThreadpoolController
 
 from hf_dxprivacy._optional import require
 from hf_dxprivacy.distributed.rows import Job
@@ -84,10 +85,15 @@ class _Actor:
 
     def __init__(self, job: Job) -> None:
         self._job = job
+        assigned = require("ray", "ray").get_runtime_context().get_assigned_resources()
+        self._threads = max(1, int(assigned.get("CPU", 1)))
+        self._libraries = ThreadpoolController()
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Release the rows of a batch."""
-        return self._job(table)
+        # OpenMP keeps its number per thread, and Ray may call from any.
+        with self._libraries.limit(limits=self._threads):
+            return self._job(table)
 
 
 def _most_frequent(dataset: "Dataset", id_column: str) -> int:

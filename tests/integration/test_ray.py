@@ -1,0 +1,236 @@
+"""Ray: one release of every row, whatever happens to the processes that compute it.
+
+The cluster is a real one on this machine: two nodes, each with workers of its own.
+"""
+
+import json
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import faiss
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from threadpoolctl import threadpool_info
+
+from hf_dxprivacy.budget import PrivacyBudget
+from hf_dxprivacy.distributed.ray import privatize_ray
+from hf_dxprivacy.distributed.rows import row_keys
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+ray = pytest.importorskip("ray", reason="Ray is not installed (extra: ray)")
+pytest.importorskip("ray.data", reason="Ray Data is not installed (extra: ray)")
+
+# What Ray says of its own settings and of the files that it leaves open.
+pytestmark = [
+    pytest.mark.filterwarnings(r"ignore::DeprecationWarning:ray\."),
+    pytest.mark.filterwarnings("ignore:.*subprocess .* is still running:ResourceWarning"),
+]
+
+BLOCKS, ROWS_OF_A_BLOCK, ROWS_OF_A_BATCH = 4, 40, 10
+ROWS = BLOCKS * ROWS_OF_A_BLOCK
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """Two nodes with one CPU each."""
+    from ray.cluster_utils import Cluster
+
+    node = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "include_log_monitor": False}
+    module = sys.modules[__name__]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_worker_niceness", "0")
+        # Without the servers of the dashboard a node starts in time on a busy machine too.
+        missing = "ray._private.utils.get_dashboard_dependency_error"
+        patch.setattr(missing, lambda: "left out", raising=False)
+        head = node | {"include_dashboard": False, "no_monitor": True}
+        cluster = Cluster(initialize_head=True, head_node_args=head)
+        cluster.add_node(**node)
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+        # The newer reader of parquet files starts a dozen processes for two small files.
+        patch.setattr(ray.data.DataContext.get_current(), "use_datasource_v2", False)
+        # The workers can not import this module.
+        ray.cloudpickle.register_pickle_by_value(module)
+        yield
+        ray.cloudpickle.unregister_pickle_by_value(module)
+        ray.shutdown()
+        cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def dataset(cluster: None, euclidean_space: EmbeddingSpace) -> Any:
+    """Rows in four blocks, each of four batches, all of one text of twenty words."""
+    text = " ".join(euclidean_space.words[:20])
+    starts = range(0, ROWS, ROWS_OF_A_BLOCK)
+    blocks = [range(start, start + ROWS_OF_A_BLOCK) for start in starts]
+    return ray.data.from_arrow(
+        [pa.table({"id": block, "text": [text] * len(block)}) for block in blocks]
+    )
+
+
+def released(dataset: Any) -> dict[int, str]:
+    """Return the text of each id, each of which comes once."""
+    rows = dataset.take_all()
+    result = {row["id"]: row["text"] for row in rows}
+    assert len(result) == len(rows)
+    return result
+
+
+# The same as in one process
+
+
+def test_parquet_becomes_the_parquet_that_one_process_makes(
+    cluster: None, euclidean_space: EmbeddingSpace, tmp_path: Path
+) -> None:
+    words = euclidean_space.words
+    texts = [" ".join(words[:5]), " ".join(words[:5]), "", None, f"{words[7]}, zork {words[8]}!"]
+    tokens = [[words[5], "zork", None], None, [], ["."], [words[6]]]
+    schema = pa.schema(
+        {
+            "id": pa.string(),
+            "title": pa.large_string(),
+            "body": pa.list_(pa.string()),
+            "price": pa.decimal128(6, 2),
+            "raw": pa.binary(),
+            "more": pa.struct({"a": pa.int8(), "b": pa.list_(pa.float32())}),
+        }
+    )
+    (tmp_path / "in").mkdir()
+    for part in "ab":
+        rows = [
+            {"id": f"{part}{at}", "title": text, "body": body, "raw": b"\0", "more": {"b": [0.5]}}
+            for at, (text, body) in enumerate(zip(texts * 3, tokens * 3, strict=True))
+        ]
+        pq.write_table(pa.Table.from_pylist(rows, schema), tmp_path / "in" / f"{part}.parquet")
+    privatizer = DxPrivatizer(
+        euclidean_space,
+        "laplace",
+        2.0,
+        text_column=["title", "body"],
+        output_column=["title", "released"],
+        seed=5,
+    )
+    given = ray.data.read_parquet(str(tmp_path / "in"))
+    result = privatize_ray(given, privatizer, id_column="id", batch_size=7)
+    result.write_parquet(str(tmp_path / "out"))
+
+    whole = pq.read_table(tmp_path / "in").sort_by("id")
+    expected = privatizer(whole, row_keys(whole.column("id"), "id"))
+    found = pq.read_table(tmp_path / "out").sort_by("id")
+    assert found.schema == schema.append(pa.field("released", schema.field("body").type))
+    assert found == expected
+    assert found.column("title").to_pylist() != whole.column("title").to_pylist()
+
+
+# Failures
+
+
+class Fragile(DxPrivatizer):
+    """Writes down what it does, and is killed once, in the middle of a block."""
+
+    folder: str
+    fatal_row: int
+
+    def __call__(self, examples: Any, indices: Any = None, rank: int | None = None) -> Any:
+        """Release a batch, and end this process if it is the fatal one."""
+        result = super().__call__(examples, indices, rank)
+        threads = [pool["num_threads"] for pool in threadpool_info()]
+        done = {
+            "rows": list(indices),
+            "node": ray.get_runtime_context().get_node_id(),
+            "threads": max(*threads, faiss.omp_get_max_threads()),
+        }
+        with open(os.path.join(self.folder, f"{os.getpid()}.jsonl"), "a") as log:
+            log.write(json.dumps(done) + "\n")
+        killed = os.path.join(self.folder, "killed")
+        if self.fatal_row in indices and not os.path.exists(killed):
+            with open(killed, "w"):
+                os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+
+def test_a_worker_that_is_killed(
+    dataset: Any, euclidean_space: EmbeddingSpace, tmp_path: Path
+) -> None:
+    """What it had released is released again, in the same way, and comes once."""
+    privatizer = Fragile(euclidean_space, "laplace", 0.5)
+    privatizer.folder, privatizer.fatal_row = str(tmp_path), ROWS_OF_A_BLOCK + 2 * ROWS_OF_A_BATCH
+    job = privatize_ray(dataset, privatizer, id_column="id", batch_size=ROWS_OF_A_BATCH)
+    job.write_parquet(str(tmp_path / "out"))
+    log = [json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.open()]
+    times = Counter(row for each in log for row in each["rows"])
+    assert set(times) == set(range(ROWS))
+    again = [row for row, count in times.items() if count > 1]
+    assert len(again) > ROWS_OF_A_BATCH, "several batches were released by two processes"
+    assert len(list(tmp_path.glob("*.jsonl"))) > 1
+    assert {each["threads"] for each in log} == {1}
+
+    written = pq.read_table(tmp_path / "out")
+    disturbed = dict(zip(written["id"].to_pylist(), written["text"].to_pylist(), strict=True))
+    assert len(written) == len(disturbed) == ROWS
+    undisturbed = released(job)
+    assert disturbed == undisturbed
+    assert len(set(undisturbed.values())) == ROWS, "rows with one text have noise of their own"
+
+
+def test_another_job_is_another_release(dataset: Any, euclidean_space: EmbeddingSpace) -> None:
+    privatizer = DxPrivatizer(euclidean_space, "laplace", 0.5)
+    rows = dataset.limit(8)
+    first, second = (released(privatize_ray(rows, privatizer, id_column="id")) for _ in range(2))
+    assert first.keys() == second.keys()
+    assert not set(first.values()) & set(second.values())
+
+
+def test_a_node_that_lacks_the_space(
+    dataset: Any, euclidean_space: EmbeddingSpace, tmp_path: Path
+) -> None:
+    euclidean_space.save_pretrained(tmp_path / "space")
+    privatizer = DxPrivatizer(tmp_path / "space", "laplace", 0.5)
+    job = privatize_ray(dataset, privatizer, id_column="id")
+    (tmp_path / "space").rename(tmp_path / "elsewhere")
+    with pytest.raises(Exception, match=f"local folder that holds one.*got '{tmp_path}/space'"):
+        job.take(1)
+
+
+# What is refused
+
+
+def test_arguments(dataset: Any, euclidean_space: EmbeddingSpace) -> None:
+    privatizer = DxPrivatizer(euclidean_space, "laplace", 2.0)
+    with pytest.raises(InvalidTypeError, match=r"a ray\.data\.Dataset, got a Table"):
+        privatize_ray(pa.table({}), privatizer, id_column="id")  # type: ignore[arg-type]
+    with pytest.raises(InvalidValueError, match="pass id_column="):
+        privatize_ray(dataset, privatizer)
+    with pytest.raises(InvalidValueError, match=r"'nr' is not in the data.*with id_column="):
+        privatize_ray(dataset, privatizer, id_column="nr")
+    other = DxPrivatizer(euclidean_space, "laplace", 2.0, text_column="body")
+    with pytest.raises(InvalidValueError, match=r"'body' is not in the data.*'id', 'text'"):
+        privatize_ray(dataset, other, id_column="id")
+    limited = DxPrivatizer(euclidean_space, "laplace", 2.0, budget=PrivacyBudget(9.0))
+    with pytest.raises(InvalidValueError, match="counts in one process"):
+        privatize_ray(dataset, limited, id_column="id")
+
+
+def test_an_id_that_comes_twice(dataset: Any, euclidean_space: EmbeddingSpace) -> None:
+    privatizer = DxPrivatizer(euclidean_space, "laplace", 2.0)
+    with pytest.raises(InvalidValueError, match="'id': an id comes 2 times"):
+        privatize_ray(dataset.union(dataset.limit(1)), privatizer, id_column="id")
+
+
+def test_rows_in_pandas_blocks(cluster: None, euclidean_space: EmbeddingSpace) -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"id": ["a", "b"], "text": [euclidean_space.words[0], None]})
+    privatizer = DxPrivatizer(euclidean_space, "laplace", 2.0, seed=3)
+    rows = privatize_ray(ray.data.from_pandas(frame), privatizer, id_column="id").take_all()
+    keys = row_keys(pa.chunked_array([["a", "b"]]), "id")
+    expected = privatizer({"text": [euclidean_space.words[0], None]}, keys)
+    assert [row["text"] for row in rows] == expected["text"]
