@@ -108,6 +108,19 @@ GOALS = (
         at_most=True,
         beside="words/s",
     ),
+    *(
+        Goal(
+            f"TEM, {LARGE}, Zipfian corpus, {name}",
+            "",
+            "exponential_rows",
+            {"vectors": "random", "words": 400_000},
+            f"{column}, tokens/s",
+            20_000,
+            "words/s",
+            beside="tokens",
+        )
+        for name, column in (("cold", "cold"), ("warm", "again"))
+    ),
     start_up("import", "import hf_dxprivacy", 1.5),
     start_up("built-in space", "load wordnet-gloss", 1.0),
     start_up("first row, calibrated", "import, load, first row (calibrated)", 3.0),

@@ -102,3 +102,5 @@ def test_goals_are_of_scripts_that_are_run(benchmarks: ModuleType) -> None:
     goals, run = importlib.import_module("goals").GOALS, importlib.import_module("run")
     assert {goal.script for goal in goals} <= set(run.ALL_SCRIPTS)
     assert set(run.WITH_PAGE) <= set(run.ELSEWHERE) <= set(run.ALL_SCRIPTS)
+    scripts = {command.split()[0] for command in run.ALL_SCRIPTS.values()}
+    assert not [name for name in scripts if not (ROOT / "benchmarks" / name).exists()]
