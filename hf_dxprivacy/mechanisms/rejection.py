@@ -20,10 +20,10 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 
 Weights = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
-HEAD = 512
+HEAD = 128
 # All words out of vocabulary are one input, and a frequent one with no word at its place: its
 # list is so many times as long.
-CENTROID_LISTS = 16
+CENTROID_LISTS = 64
 CACHE_BYTES = 1 << 26
 BYTES = 12
 # Inputs whose heads are worked out together.
@@ -153,16 +153,18 @@ class RowSampler:
         if not len(ids):
             return
         lists = self._space.shortlists(ids, head, self._device)
+        # Stored lists may be shorter than what was asked for.
+        places = lists.words.shape[1] + 1
         common = self._weights(lists.beyond)
         excess = self._weights(lists.lower.astype(np.float64)) - common[:, None]
-        first, shape = self._next, (len(ids), head + 1)
-        self._next += len(ids) * (head + 1)
+        first, shape = self._next, (len(ids), places)
+        self._next += len(ids) * places
         self._words[first : self._next].reshape(shape)[:, 1:] = lists.words
         cumulative = self._cumulative[first : self._next].reshape(shape)
         cumulative[:, 0] = 0.0
         np.cumsum(np.maximum(excess, 0.0), axis=1, out=cumulative[:, 1:])
-        self._first[ids] = np.arange(first, self._next, head + 1)
-        self._last[ids] = self._first[ids] + head
+        self._first[ids] = np.arange(first, self._next, places)
+        self._last[ids] = self._first[ids] + places - 1
         self._common[ids] = common
 
 

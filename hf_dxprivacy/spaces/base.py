@@ -17,6 +17,7 @@ from hf_dxprivacy.search import VectorIndex
 from hf_dxprivacy.search.devices import CPU
 from hf_dxprivacy.spaces import checks, nearest
 from hf_dxprivacy.spaces.distances import Distances
+from hf_dxprivacy.spaces.listing import NeighbourLists
 from hf_dxprivacy.spaces.shortlists import Shortlister, Shortlists
 from hf_dxprivacy.spaces.torch_shortlists import TorchShortlister
 
@@ -38,6 +39,7 @@ class WordSpace:
         location: Folder or built-in name it was loaded from; None in memory.
         commit: The commit on the Hub it was loaded from.
         index: For approximate search; None unless it was built or asked for.
+        neighbour_lists: The words near every word; None unless they were built or asked for.
     """
 
     words: tuple[str, ...]
@@ -50,6 +52,7 @@ class WordSpace:
     location: str | None = None
     commit: HubCommit | None = None
     index: VectorIndex | None = None
+    neighbour_lists: NeighbourLists | None = None
 
     def __post_init__(self) -> None:
         checks.check_metric(self.metric, self.scale)
@@ -72,6 +75,12 @@ class WordSpace:
         origin = f", {name!r}" if name else ""
         size = f"{len(self)} words x {self.dim} dimensions"
         return f"{type(self).__name__}({size}, {self.metric}{origin})"
+
+    def __copy__(self) -> "WordSpace":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "WordSpace":
+        return self
 
     @property
     def dim(self) -> int:
@@ -154,17 +163,21 @@ class WordSpace:
 
         Args:
             ids: (m,) rows; −1 is the centroid.
-            k: How many near words to list at the most, at least 1.
+            k: How many near words to list at the most, at least 1. Stored lists that are shorter
+                are taken as they are.
             device: Where to compare; see `Mechanism.to`.
         """
         _validate.at_least(1, k=k)
+        stored, ids = self.neighbour_lists, self._distances.checked(ids)
+        if stored is not None and stored.k <= k and (ids >= 0).all():
+            return stored.of(ids)
         if device not in self._shortlisters:
             self._shortlisters[device] = (
                 Shortlister(self._distances)
                 if device == CPU
                 else TorchShortlister(self._distances, device)
             )
-        return self._shortlisters[device].find(self._distances.checked(ids), k)
+        return self._shortlisters[device].find(ids, k)
 
     def neighbours(self, word: str | int, k: int) -> list[tuple[str, float]]:
         """Return the k nearest other words of a word with their distances, nearest first.

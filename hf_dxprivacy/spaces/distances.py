@@ -91,9 +91,8 @@ class Distances:
             b_ids: (m,) rows.
 
         Returns:
-            (m,) lower and (m,) upper bounds of what `pairs` returns. They are about a part of
-            1e-5 apart in single precision, and otherwise equal; where single precision does not
-            serve they are 0 and infinite.
+            (m,) lower and (m,) upper bounds of what `pairs` returns: where single precision
+            serves, about a part of 1e-5 apart, and elsewhere equal.
         """
         if self.metric != "euclidean" or self.vectors.dtype != np.float32:
             exact = self.pairs(a_ids, b_ids)
@@ -108,8 +107,10 @@ class Distances:
         margin = (self.vectors.shape[1] + 3) * float(np.finfo(np.float32).eps)
         distance = np.sqrt(squared.astype(np.float64))
         serves = (a_ids >= 0) & (MODERATE[0] < squared) & (squared < MODERATE[1])
-        lower = np.where(serves, distance * (1.0 - margin), 0.0)
-        return lower, np.where(serves, distance * (1.0 + margin), np.inf)
+        lower, upper = distance * (1.0 - margin), distance * (1.0 + margin)
+        rest = np.flatnonzero(~serves)
+        lower[rest] = upper[rest] = self.pairs(a_ids[rest], b_ids[rest])
+        return lower, upper
 
     def rows(self, ids: NDArray[np.integer], block: slice = slice(None)) -> NDArray[np.float64]:
         """Return the distance from each id to each row of a block, (m, rows of the block) float64.

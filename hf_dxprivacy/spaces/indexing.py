@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import ArtifactError, HubFileNotFoundError, InvalidValueError
-from hf_dxprivacy.hub import HubAccess, fetch, mapping
+from hf_dxprivacy.hub import HubAccess, mapping
 from hf_dxprivacy.hub.folder import CONFIG, read_config
 from hf_dxprivacy.noise import multivariate_laplace
 from hf_dxprivacy.randomness import keyed_generator
@@ -91,7 +91,7 @@ def load(
     """
     try:
         stored = _stored(config, kind, place.folder / CONFIG)
-        path = _fetched(place, access)
+        path = place.file(FILE, access)
         with place.named():
             return _read(path, stored, space)
     except (ArtifactError, HubFileNotFoundError) as error:
@@ -126,14 +126,6 @@ def _described(config: dict[str, Any], path: Path) -> dict[str, Any]:
     ):
         raise ArtifactError(f"{path}: the entry index lacks one of {', '.join(_ENTRIES)}")
     return stored
-
-
-def _fetched(place: Place, access: HubAccess) -> Path:
-    path = place.folder / FILE
-    if place.commit is not None and (access.force_download or not path.is_file()):
-        folder, _ = fetch(place.commit.repo_id, (FILE,), place.commit.sha, access)
-        return folder / FILE
-    return path
 
 
 def _read(path: Path, stored: dict[str, Any], space: WordSpace) -> VectorIndex:

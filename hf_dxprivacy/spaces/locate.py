@@ -24,6 +24,21 @@ class Place:
     location: str
     commit: HubCommit | None = None
 
+    def file(self, name: str, access: HubAccess) -> Path:
+        """Return the path of a file that is not fetched with the others, and is now.
+
+        Args:
+            name: Its name.
+            access: How to reach the Hub.
+
+        Raises:
+            HubError: If the Hub refuses it or can not be reached.
+        """
+        path = self.folder / name
+        if self.commit is not None and (access.force_download or not path.is_file()):
+            return fetch(self.commit.repo_id, (name,), self.commit.sha, access)[0] / name
+        return path
+
     @contextmanager
     def named(self) -> Iterator[None]:
         """Say of a damaged file that it came from the Hub, and how to fetch it again.

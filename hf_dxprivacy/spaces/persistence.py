@@ -6,20 +6,22 @@ import shutil
 import tempfile
 import weakref
 from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
-from hf_dxprivacy.hub import cache, folder
-from hf_dxprivacy.spaces import indexing
+from hf_dxprivacy.hub import HubAccess, cache, folder
+from hf_dxprivacy.spaces import indexing, listing
+from hf_dxprivacy.spaces.locate import Place
 
 if TYPE_CHECKING:
     from hf_dxprivacy.spaces.space import EmbeddingSpace
 
 # What a space is read from, and all that saving one may write.
 READ = (folder.CONFIG, folder.VOCABULARY, folder.VECTORS)
-FILES = (*READ, indexing.FILE, "README.md", "privacy.png")
+FILES = (*READ, indexing.FILE, listing.FILE, "README.md", "privacy.png")
 
 NESTED = ("provenance", "certificates", "figures")
 
@@ -28,6 +30,53 @@ NESTED = ("provenance", "certificates", "figures")
 # alive, since a worker receives the same one again with every task.
 _known: weakref.WeakValueDictionary[str, EmbeddingSpace] = weakref.WeakValueDictionary()
 _recent: deque[EmbeddingSpace] = deque(maxlen=4)
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What a space has beside its vectors, or should be loaded with.
+
+    Attributes:
+        index: Kind of its index; None for no index.
+        lists: Whether with lists of neighbours.
+    """
+
+    index: str | None = None
+    lists: bool = False
+
+    @classmethod
+    def of(cls, space: EmbeddingSpace) -> Extras:
+        """Tell what a space has."""
+        kind = None if space.index is None else space.index.kind
+        return cls(kind, space.neighbour_lists is not None)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What a space is read from that has them."""
+        wanted = {indexing.FILE: self.index is not None, listing.FILE: self.lists}
+        return (*READ, *(name for name, is_wanted in wanted.items() if is_wanted))
+
+    def load(
+        self, space: EmbeddingSpace, config: dict[str, Any], place: Place, access: HubAccess
+    ) -> dict[str, Any]:
+        """Return them, by the names of the attributes of a space.
+
+        Args:
+            space: The space.
+            config: What ``config.json`` says.
+            place: Where the space was loaded from.
+            access: How to reach the Hub.
+
+        Raises:
+            ArtifactError: If one is missing, damaged or of another space.
+            HubError: If the Hub refuses it or can not be reached.
+        """
+        found: dict[str, Any] = {}
+        if self.index is not None:
+            found["index"] = indexing.load(space, self.index, config, place, access)
+        if self.lists:
+            found["neighbour_lists"] = listing.load(config, len(space), space.digest, place, access)
+        return found
 
 
 def remember(space: EmbeddingSpace, keep: bool = False) -> None:
@@ -43,12 +92,13 @@ def recall(identity: str) -> EmbeddingSpace | None:
 
 
 def identity(space: EmbeddingSpace) -> str:
-    """Return the digest of a space, and that of its index if it has one: what has to come back."""
-    return space.digest if space.index is None else f"{space.digest}-{space.index.sha256}"
+    """Return the digests of a space, of its index and of its lists: of all that must come back."""
+    extras = (space.index, space.neighbour_lists)
+    return "-".join([space.digest, *(extra.sha256 for extra in extras if extra is not None)])
 
 
 def write(space: EmbeddingSpace, directory: Path, neighbour_distances: dict[int, float]) -> None:
-    """Write a space into a folder; the index of an earlier one does not stay behind."""
+    """Write a space into a folder; what an earlier one had beside does not stay behind."""
     config: dict[str, Any] = {
         "metric": space.metric,
         "scale": space.scale,
@@ -61,11 +111,14 @@ def write(space: EmbeddingSpace, directory: Path, neighbour_distances: dict[int,
     if space.index is not None:
         config["index"] = indexing.entry(space.index, space.vectors_sha256)
         files[indexing.FILE] = space.index.content.data
+    if space.neighbour_lists is not None:
+        config[listing.ENTRY] = listing.entry(space.neighbour_lists, space.digest)
+        files[listing.FILE] = space.neighbour_lists.content.data
     folder.write_artifact(
         directory, vectors=space.vectors, words=space.words, config=config, files=files
     )
-    if space.index is None:
-        (directory / indexing.FILE).unlink(missing_ok=True)
+    for name in {indexing.FILE, listing.FILE} - set(files):
+        (directory / name).unlink(missing_ok=True)
 
 
 def stash(space: EmbeddingSpace, neighbour_distances: dict[int, float]) -> Path:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy import _threads
 from hf_dxprivacy.randomness import keyed_generator
-from hf_dxprivacy.spaces import euclidean, poincare
+from hf_dxprivacy.spaces import euclidean
 from hf_dxprivacy.spaces.distances import MODERATE, Distances
 
 # Inputs and words of one matrix product: large ones keep BLAS at full speed.
@@ -26,8 +26,11 @@ COLUMNS = 8192
 # single precision, of their norms, of the sums. A dozen would do.
 OTHER_ROUNDINGS = 14
 
-# Lower bounds are lowered by this part once more, which covers the rounding of all later steps.
-SHAVE = 1e-6
+# What is taken off a bound for its rounding to single precision, and off the limit of a list. The
+# second is more than bounds are off by, so that whether a word is listed depends on its distance
+# and not on the order of sums: what a seed draws for a row does not depend on the batch.
+ROUNDING = 1e-6
+CLEARANCE = 1e-3
 
 # Rank among sampled words of the one that bounds a list, and how much longer than needed the list
 # is then expected to be. Too short a list, of 1 % of the inputs, is still a valid one.
@@ -77,7 +80,7 @@ class Shortlister:
         """Return at most k words near each input.
 
         Args:
-            ids: (m,) rows; −1 is the centroid.
+            ids: (m,) rows, at least one; −1 is the centroid.
             k: How many, at least 1; all words if there are not more.
         """
         _threads.limit_in_worker()
@@ -91,19 +94,27 @@ class Shortlister:
 
     def _find(self, ids: NDArray[np.int64], k: int) -> Shortlists:
         queries = self._queries(ids)
-        limits = self._limits(queries, k)
-        columns, keys = self._candidates(queries, limits)
-        if keys.shape[1] > k:
-            cut = np.partition(keys, k, axis=1)[:, k]
-            limits = np.minimum(limits, cut)
-        inside = keys < limits[:, None]
+        farthest = self._farthest(ids, queries, k)
+        columns = self._candidates(queries, self._limits(ids, farthest))
+        beyond = farthest * (1.0 - CLEARANCE)
+        lower = self._bounds(ids, columns)
+        if columns.shape[1] > k:
+            beyond = np.minimum(beyond, np.partition(lower, k, axis=1)[:, k])
+        inside = lower < beyond[:, None]
         words = np.zeros((len(ids), k), dtype=np.int32)
-        nearest = np.full((len(ids), k), np.inf)
+        nearest = np.full((len(ids), k), np.inf, dtype=np.float32)
         places = np.arange(k) < inside.sum(axis=1)[:, None]
-        words[places], nearest[places] = columns[inside], keys[inside]
-        gaps = self._distances.gaps[ids] if self._hyperbolic else np.ones(len(ids))
-        lower = self._lower_bounds(nearest, gaps[:, None]).astype(np.float32)
-        return Shortlists(words, lower, self._lower_bounds(limits, gaps))
+        words[places] = columns[inside]
+        nearest[places] = lower[inside] * (1.0 - ROUNDING)
+        return Shortlists(words, nearest, beyond * (1.0 - ROUNDING))
+
+    def _bounds(self, ids: NDArray[np.int64], columns: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return (m, most) lower bounds of the distances of candidates; infinite without one."""
+        lower = np.full(columns.shape, np.inf)
+        rows, places = np.nonzero(columns >= 0)
+        words = columns[rows, places].astype(np.int64)
+        lower[rows, places] = self._distances.pair_bounds(ids[rows], words)[0]
+        return lower
 
     def _queries(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
         """Return (m, n+2) factors of the products that are the keys of words."""
@@ -129,49 +140,53 @@ class Shortlister:
         factors[:, -2], factors[:, -1] = self._norms[words], 1.0
         return factors
 
-    def _limits(self, queries: NDArray[np.floating], k: int) -> NDArray[np.floating]:
-        """Return (m,) keys below which somewhat more than k words are expected."""
+    def _farthest(
+        self, ids: NDArray[np.int64], queries: NDArray[np.floating], k: int
+    ) -> NDArray[np.float64]:
+        """Return (m,) distances below which somewhat more than k words are expected."""
         size = len(self._norms)
         sample = self._order[: min(size // SAMPLE_PART, SAMPLE_RANK * size // (SURPLUS * k))]
         if len(sample) < SAMPLE_RANK:
-            return np.full(len(queries), np.inf, dtype=self._dtype)
+            return np.full(len(ids), np.inf)
         keys = self._keys(queries, sample)
-        return np.partition(keys, SAMPLE_RANK - 1, axis=1)[:, SAMPLE_RANK - 1]
+        last = np.argpartition(keys, SAMPLE_RANK - 1, axis=1)[:, SAMPLE_RANK - 1]
+        return self._distances.pair_bounds(ids, sample[last])[0]
+
+    def _limits(
+        self, ids: NDArray[np.int64], farthest: NDArray[np.float64]
+    ) -> NDArray[np.floating]:
+        """Return (m,) keys that no word nearer than a distance has."""
+        reach = farthest / self._distances.scale
+        if self._hyperbolic:
+            with np.errstate(over="ignore"):
+                squared = self._distances.gaps[ids] * np.sinh(reach / 2.0) ** 2
+        else:
+            squared = reach**2
+        limits: NDArray[np.floating] = (squared * (1.0 + ROUNDING)).astype(self._dtype)
+        return limits
 
     def _candidates(
         self, queries: NDArray[np.floating], limits: NDArray[np.floating]
-    ) -> tuple[NDArray[np.int32], NDArray[np.floating]]:
-        """Return the words below the limits and their keys, (m, most), with infinite ones after."""
+    ) -> NDArray[np.int32]:
+        """Return the words below the limits in ascending order, (m, most), with −1 after them."""
         found = list(self._below(queries, limits))
-        counts = np.array([np.bincount(rows, minlength=len(queries)) for rows, _, _ in found])
+        counts = np.array([np.bincount(rows, minlength=len(queries)) for rows, _ in found])
         filled = np.cumsum(counts, axis=0)
-        columns = np.zeros((len(queries), filled[-1].max()), dtype=np.int32)
-        keys = np.full(columns.shape, np.inf, dtype=self._dtype)
-        for (rows, words, values), count, end in zip(found, counts, filled, strict=True):
+        columns = np.full((len(queries), filled[-1].max()), -1, dtype=np.int32)
+        for (rows, words), count, end in zip(found, counts, filled, strict=True):
             # The rows come in order, so that an entry's place follows from its number.
             places = np.arange(len(rows)) + (end - np.cumsum(count))[rows]
-            columns[rows, places], keys[rows, places] = words, values
-        return columns, keys
+            columns[rows, places] = words
+        return columns
 
     def _below(
         self, queries: NDArray[np.floating], limits: NDArray[np.floating]
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.floating]]]:
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield the rows, in order, and the words of the keys below the limits, part by part."""
         for part in euclidean.blocks(0, len(self._norms), COLUMNS):
             keys = self._keys(queries, part)
-            flat = np.flatnonzero(keys < limits[:, None])
-            rows, columns = np.divmod(flat, keys.shape[1])
-            yield rows, columns + part.start, keys.ravel()[flat]
-
-    def _lower_bounds(
-        self, keys: NDArray[np.floating], gaps: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        bounds: NDArray[np.float64] = np.maximum(keys, 0.0, dtype=np.float64)
-        if self._hyperbolic:
-            poincare.distance_from_squared(bounds, gaps, np.ones(1), out=bounds)
-        else:
-            np.sqrt(bounds, out=bounds)
-        bounds *= self._distances.scale * (1.0 - SHAVE)
-        return bounds
+            rows, columns = np.divmod(np.flatnonzero(keys < limits[:, None]), keys.shape[1])
+            yield rows, columns + part.start
 
 
 def _dtype(distances: Distances) -> type[np.floating]:

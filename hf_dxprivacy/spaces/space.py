@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 from hf_dxprivacy import _validate
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import HubAccess, HubCommit, Publishable, folder, tensors, update_config
-from hf_dxprivacy.spaces import checks, euclidean, indexing, models, persistence, readers
+from hf_dxprivacy.spaces import checks, euclidean, indexing, listing, models, persistence, readers
 from hf_dxprivacy.spaces.base import WordSpace
 from hf_dxprivacy.spaces.locate import Place, locate
+from hf_dxprivacy.spaces.persistence import Extras
 
 
 class EmbeddingSpace(WordSpace, Publishable):
@@ -24,17 +25,6 @@ class EmbeddingSpace(WordSpace, Publishable):
 
     It pickles to a path and a digest, never to its matrix: an in-memory space is first saved in
     the user's cache (``$HF_DXPRIVACY_CACHE``), and worker processes map it from there.
-
-    Attributes:
-        words: V distinct words, in row order.
-        vectors: (V, n) float32 or float64, read-only. Used as it is, without a copy.
-        metric: "euclidean" or "poincare".
-        scale: Factor on every distance; 1.0 for the Euclidean metric.
-        provenance: Source, licence and settings the vectors come from.
-        certificates: What calibration has computed for this space.
-        location: Folder or built-in name it was loaded from; None in memory.
-        commit: The commit on the Hub it was loaded from, if it was.
-        index: For approximate search; None unless `build_index` made it or it was asked for.
     """
 
     published_files: ClassVar[tuple[str, ...]] = persistence.FILES
@@ -165,6 +155,7 @@ class EmbeddingSpace(WordSpace, Publishable):
         local_files_only: bool = False,
         force_download: bool = False,
         index: str | None = None,
+        neighbour_lists: bool = False,
     ) -> "EmbeddingSpace":
         """Load a space that ships with the package, from a folder, or from the Hub.
 
@@ -183,15 +174,18 @@ class EmbeddingSpace(WordSpace, Publishable):
                 it, in C++, from a file that only a digest protects: whoever publishes a space
                 could publish an index that crashes this process or worse, so ask for one only
                 from whom you trust. Without this argument none is fetched or read.
+            neighbour_lists: Load what `build_neighbours` made too. A false list would break the
+                guarantee, and only a digest protects them: again, from whom you trust.
 
         Raises:
             InvalidValueError: If there is no such space.
             HubError: If the Hub refuses it or can not be reached.
             ArtifactError: If a file is missing, altered or of a newer format, or there is no index
-                of that kind for these vectors; names the file.
+                of that kind, or no lists, for these vectors; names the file.
         """
         access = HubAccess(cache_dir, token, local_files_only, force_download)
-        return cls._at(locate(name_or_path, persistence.READ, revision, access), index, access)
+        place = locate(name_or_path, persistence.READ, revision, access)
+        return cls._at(place, Extras(index, neighbour_lists), access)
 
     def build_index(self, kind: str) -> "EmbeddingSpace":
         """Return this space with an index for approximate search, which is saved and pushed too.
@@ -211,17 +205,26 @@ class EmbeddingSpace(WordSpace, Publishable):
         """
         return self._with(index=indexing.build(self, kind), location=None, commit=None)
 
-    def __copy__(self) -> "EmbeddingSpace":
-        return self
+    def build_neighbours(self, k: int = 128, progress: bool = True) -> "EmbeddingSpace":
+        """Return this space with lists of the words near every word, saved and pushed too.
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "EmbeddingSpace":
-        return self
+        With them "tem" and "calibrated" start on a text at once, whatever their ε, and all worker
+        processes share one copy; what is drawn keeps its law. They take 8·k·V bytes, and once the
+        time of V²·n multiplications: it pays for texts with many different words.
+
+        Args:
+            k: Length of the lists, at most V. Longer ones make single draws faster at small ε.
+            progress: Show a progress bar.
+        """
+        _validate.at_least(1, k=k)
+        find = self._with(neighbour_lists=None).shortlists
+        lists = listing.build(find, len(self), min(k, len(self)), progress)
+        return self._with(neighbour_lists=lists, location=None, commit=None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         persistence.remember(self)
         location = self.location or str(persistence.stash(self, self._neighbours))
-        kind = None if self.index is None else self.index.kind
-        return _restore, (location, self.commit, persistence.identity(self), kind)
+        return _restore, (location, self.commit, persistence.identity(self), Extras.of(self))
 
     def rescale(self, factor: float) -> "EmbeddingSpace":
         """Return a space with every distance multiplied by a factor.
@@ -238,9 +241,7 @@ class EmbeddingSpace(WordSpace, Publishable):
         return EmbeddingSpace(self.words, vectors, provenance=provenance)
 
     @classmethod
-    def _at(
-        cls, place: Place, index: str | None = None, access: HubAccess | None = None
-    ) -> "EmbeddingSpace":
+    def _at(cls, place: Place, extras: Extras, access: HubAccess) -> "EmbeddingSpace":
         with place.named():
             artifact = folder.read_artifact(place.folder)
         try:
@@ -257,9 +258,7 @@ class EmbeddingSpace(WordSpace, Publishable):
             raise ArtifactError(f"{place.folder / folder.CONFIG}: {error}") from error
         tensors.release(artifact.vectors)
         space.__dict__.update(known)
-        if index is not None:
-            found = indexing.load(space, index, artifact.config, place, access or HubAccess())
-            space = space._with(index=found)
+        space = space._with(**extras.load(space, artifact.config, place, access))
         persistence.remember(space)
         return space
 
@@ -287,12 +286,12 @@ class EmbeddingSpace(WordSpace, Publishable):
 
 
 def _restore(
-    location: str, commit: HubCommit | None, identity: str, index: str | None
+    location: str, commit: HubCommit | None, identity: str, extras: Extras
 ) -> EmbeddingSpace:
     space = persistence.recall(identity)
     if space is None:
-        files = persistence.READ if index is None else (*persistence.READ, indexing.FILE)
-        space = EmbeddingSpace._at(Place.again(location, commit, files), index)
+        place = Place.again(location, commit, extras.files)
+        space = EmbeddingSpace._at(place, extras, HubAccess())
         if persistence.identity(space) != identity:
             raise persistence.mismatch(location, identity, persistence.identity(space))
     persistence.remember(space, keep=True)

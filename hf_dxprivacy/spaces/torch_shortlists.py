@@ -18,9 +18,8 @@ COPIES = 4
 class TorchShortlister(Shortlister):
     """Finds the words near a word on a device, by the products of `Shortlister`.
 
-    Its bounds hold for every order of a sum, so they hold there; lists and bounds may differ from
-    those of the processor in the last digits, and so, with one seed, may a draw in a million. The
-    law does not depend on them.
+    Its bounds hold for every order of a sum, so they hold there; what is listed and bounded in the
+    end is the same as without a device.
 
     Args:
         distances: The distances of V words of n dimensions; the words are copied to the device.
@@ -42,15 +41,14 @@ class TorchShortlister(Shortlister):
 
     def _below(
         self, queries: NDArray[np.floating], limits: NDArray[np.floating]
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.floating]]]:
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         moved, ceilings = self._moved(queries), self._moved(limits)[:, None]
         row_bytes = COPIES * 8 * len(queries)
         step = block_rows(self._torch, self._device, row_bytes)
         for part in euclidean.blocks(0, len(self._norms), step):
             keys = self._keys_there(moved, part)
             rows, columns = (keys < ceilings).nonzero(as_tuple=True)
-            values = keys[rows, columns].cpu().numpy()
-            yield rows.cpu().numpy(), columns.cpu().numpy() + part.start, values
+            yield rows.cpu().numpy(), columns.cpu().numpy() + part.start
 
     def _keys_there(self, queries: Any, words: slice | NDArray[np.int64]) -> Any:
         chosen = words if isinstance(words, slice) else self._moved(words)

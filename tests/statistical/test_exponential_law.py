@@ -110,8 +110,8 @@ def test_another_slope_would_be_noticed(
 def with_bounds_scaled(space: EmbeddingSpace, lower: float, beyond: float) -> EmbeddingSpace:
     """Return a space whose lists claim bounds that many times as large."""
 
-    def shortlists(ids: Ids, k: int) -> Shortlists:
-        lists = space.shortlists(ids, k)
+    def shortlists(ids: Ids, k: int, device: str) -> Shortlists:
+        lists = space.shortlists(ids, k, device)
         scaled = (lists.lower * lower).astype(np.float32)
         return Shortlists(lists.words, scaled, lists.beyond * beyond)
 
@@ -121,7 +121,7 @@ def with_bounds_scaled(space: EmbeddingSpace, lower: float, beyond: float) -> Em
     return other
 
 
-@pytest.mark.parametrize(("lower", "beyond"), [(0.9, 1.0), (1.0, 0.8), (0.7, 0.5), (0.0, 0.0)])
+@pytest.mark.parametrize(("lower", "beyond"), [(0.9, 1.0), (1.0, 0.8), (0.7, 0.5), (0.01, 0.01)])
 def test_loose_bounds_do_not_change_the_law(
     space: EmbeddingSpace, lower: float, beyond: float
 ) -> None:
@@ -134,7 +134,7 @@ def test_bounds_beyond_the_distances_would_be_noticed(
     space: EmbeddingSpace, lower: float, beyond: float
 ) -> None:
     mechanism = TruncatedExponential(with_bounds_scaled(space, lower, beyond), 2.0)
-    counts = rejection_sampled(mechanism, 6, 20, -1)
+    counts = rejection_sampled(mechanism, 6, 20, 123)
     with pytest.raises(RejectedError, match="chi-square"):
         check_counts(mechanism, counts)
 
@@ -235,3 +235,11 @@ def test_search_in_cumulative_weights_is_the_usual_one() -> None:
         first = rows * size
         found = _first_above(cumulative.ravel(), first, first + size - 1, targets)
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+@pytest.mark.parametrize("k", [1, 8, 64])
+def test_stored_lists_do_not_change_the_law(space: EmbeddingSpace, k: int, epsilon: float) -> None:
+    mechanism = TruncatedExponential(space.build_neighbours(k, progress=False), epsilon)
+    check_counts(mechanism, sampled(mechanism, 11, *INPUTS))
+    assert mechanism._rows._last[123] - mechanism._rows._first[123] == k
