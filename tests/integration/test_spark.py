@@ -84,15 +84,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patch.setenv("SPARK_WORKER_DIR", str(folder / "work"))
         # The workers can not import this module.
         cloudpickle.register_pickle_by_value(module)
         builder = SparkSession.builder.master("local-cluster[2,1,1024]")
         for name, value in settings.items():
             builder = builder.config(name, str(value))
         session = builder.getOrCreate()
+        home = Path(os.environ.get("SPARK_HOME", pyspark.__path__[0]))
+        logs = home / "work" / session.sparkContext.applicationId
         yield session
         session.stop()
+        # A cluster of this kind writes the logs of its executors there, whatever it is told.
+        shutil.rmtree(logs, ignore_errors=True)
         cloudpickle.unregister_pickle_by_value(module)
 
 
