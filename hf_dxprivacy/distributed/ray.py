@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from threadpoolctl import ThreadpoolController
 
 from hf_dxprivacy._optional import require
 from hf_dxprivacy.distributed.rows import Job
@@ -31,7 +30,7 @@ def privatize_ray(
     same each time. Another call is another release.
 
     Every actor loads the privatizer once. It must find the space under the same name or path as
-    the driver, and runs as many threads as it has CPUs (``num_cpus=``, one by default).
+    the driver.
 
     >>> reviews = ray.data.read_parquet("reviews")
     >>> privatizer = DxPrivatizer.from_pretrained("wordnet-gloss", epsilon=6.0)
@@ -85,15 +84,10 @@ class _Actor:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        assigned = require("ray", "ray").get_runtime_context().get_assigned_resources()
-        self._threads = max(1, int(assigned.get("CPU", 1)))
-        self._libraries = ThreadpoolController()
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Release the rows of a batch."""
-        # OpenMP keeps its number per thread, and Ray may call from any.
-        with self._libraries.limit(limits=self._threads):
-            return self._job(table)
+        return self._job(table)
 
 
 def _most_frequent(dataset: "Dataset", id_column: str) -> int:
