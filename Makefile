@@ -10,11 +10,11 @@ demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 # The same tests with the lowest versions that pyproject.toml allows.
 test-oldest: $(VENV)-oldest/.dev
-	$(VENV)-oldest/bin/python -m pytest -n auto
+	$(VENV)-oldest/bin/python -m pytest -n auto --dist loadgroup
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -28,8 +28,7 @@ import pyarrow.parquet as pq
 
 import common
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
-from hf_dxprivacy.distributed.ray import privatize_ray
-from hf_dxprivacy.distributed.spark import privatize_spark
+from hf_dxprivacy.distributed import privatize_ray, privatize_spark
 
 PAGE = common.HERE.parent / "docs" / "sizing.md"
 MARKED = "(?s)(<!-- sizing: made by benchmarks/sizing.py -->\n).*(<!-- end of sizing -->)"

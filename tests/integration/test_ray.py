@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hf_dxprivacy.budget import PrivacyBudget
-from hf_dxprivacy.distributed.ray import privatize_ray
+from hf_dxprivacy.distributed import privatize_ray
 from hf_dxprivacy.distributed.rows import row_keys
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.privatizer import DxPrivatizer
@@ -28,6 +28,8 @@ pytest.importorskip("ray.data", reason="Ray Data is not installed (extra: ray)")
 
 # What Ray says of its own settings and of the files that it leaves open.
 pytestmark = [
+    # One cluster, whatever the number of processes that run tests.
+    pytest.mark.xdist_group("ray"),
     pytest.mark.filterwarnings(r"ignore::DeprecationWarning:ray\."),
     pytest.mark.filterwarnings("ignore:.*subprocess .* is still running:ResourceWarning"),
 ]

@@ -23,8 +23,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 from hf_dxprivacy.budget import PrivacyBudget
+from hf_dxprivacy.distributed import privatize_spark
 from hf_dxprivacy.distributed.rows import row_keys
-from hf_dxprivacy.distributed.spark import privatize_spark
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.privatizer import DxPrivatizer
 from hf_dxprivacy.slot_privatizer import SlotPrivatizer
@@ -35,6 +35,8 @@ from hf_dxprivacy.tokens import TokenPrivatizer
 pyspark = pytest.importorskip("pyspark", reason="Spark is not installed (extra: spark)")
 
 pytestmark = [
+    # One cluster, whatever the number of processes that run tests.
+    pytest.mark.xdist_group("spark"),
     # What pyspark 4.3 says of the installed pandas, whenever it uses Arrow.
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
     # The first test waits for the cluster too.
