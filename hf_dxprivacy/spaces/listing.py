@@ -9,7 +9,7 @@ import hashlib
 import json
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ class NeighbourLists:
         k: Length of the lists.
     """
 
-    content: NDArray[np.uint8]
+    content: NDArray[np.uint8] = field(repr=False)
     size: int
     k: int
 
