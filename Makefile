@@ -10,11 +10,11 @@ demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto
 
 # The same tests with the lowest versions that pyproject.toml allows.
 test-oldest: $(VENV)-oldest/.dev
-	$(VENV)-oldest/bin/python -m pytest -n auto --dist loadgroup
+	$(VENV)-oldest/bin/python -m pytest -n auto
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import islice, product
 from pathlib import Path
 from string import ascii_lowercase
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,31 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 # A Hub on the loopback interface, which the client finds as it would find any other.
 pytest_plugins = ["hub_server.fixtures"]
 
+# Files whose tests share what takes long to make: a cluster, a browser, a training, many draws.
+IN_ONE_PROCESS = (
+    "test_errata.py",
+    "test_page.py",
+    "test_ray.py",
+    "test_spark.py",
+    "test_wordnet_mammals.py",
+)
+
 DATA = Path(os.environ.get("HF_DXPRIVACY_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Spread tests over processes one by one, and those of some files together."""
+    if config.getvalue("dist") != "load":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file if file.endswith(IN_ONE_PROCESS) else nodeid
+
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hub_server import HubServer
+from java import java_version
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -47,7 +48,12 @@ def run(folder: Path, hub: HubServer, *arguments: str) -> "subprocess.CompletedP
     done = subprocess.run(
         [sys.executable, "-X", "utf8", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "HF_TOKEN": hub.token},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "HF_TOKEN": hub.token,
+            "PYSPARK_PYTHON": sys.executable,
+        },
         capture_output=True,
         encoding="utf-8",
         timeout=200,
@@ -70,6 +76,8 @@ def commands() -> list[list[str]]:
 
 @pytest.mark.parametrize("code", PYTHON)
 def test_python_block_runs(code: str, tmp_path: Path, hub: HubServer) -> None:
+    if "pyspark" in code and java_version() < 17:
+        pytest.skip("Spark needs Java 17 or newer")
     (tmp_path / "block.py").write_text(code, "utf-8")
     printed = run(tmp_path, hub, "block.py").stdout
     # Whoever releases something is shown what holds for it.

@@ -28,8 +28,6 @@ pytest.importorskip("ray.data", reason="Ray Data is not installed (extra: ray)")
 
 # What Ray says of its own settings and of the files that it leaves open.
 pytestmark = [
-    # One cluster, whatever the number of processes that run tests.
-    pytest.mark.xdist_group("ray"),
     pytest.mark.filterwarnings(r"ignore::DeprecationWarning:ray\."),
     pytest.mark.filterwarnings("ignore:.*subprocess .* is still running:ResourceWarning"),
 ]

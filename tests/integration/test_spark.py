@@ -6,7 +6,6 @@ The cluster is a real one on this machine: a master, two workers and an executor
 import datetime
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -31,12 +30,11 @@ from hf_dxprivacy.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.slots import TagColumnSelector
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.tokens import TokenPrivatizer
+from java import java_version
 
 pyspark = pytest.importorskip("pyspark", reason="Spark is not installed (extra: spark)")
 
 pytestmark = [
-    # One cluster, whatever the number of processes that run tests.
-    pytest.mark.xdist_group("spark"),
     # What pyspark 4.3 says of the installed pandas, whenever it uses Arrow.
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
     # The first test waits for the cluster too.
@@ -44,17 +42,6 @@ pytestmark = [
 ]
 
 ROWS_OF_A_BATCH = 5
-
-
-def java_version() -> int:
-    """Return the major version of the Java that Spark would start; 0 without any."""
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java" if home is None else str(Path(home, "bin", "java")))
-    if java is None:
-        return 0
-    shown = subprocess.run([java, "-version"], capture_output=True, text=True).stderr
-    found = re.search(r'version "(\d+)', shown)
-    return 0 if found is None else int(found[1])
 
 
 @pytest.fixture(scope="module")
