@@ -43,6 +43,7 @@ def cluster() -> Iterator[None]:
 
     node = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "include_log_monitor": False}
     module = sys.modules[__name__]
+    on_termination = signal.getsignal(signal.SIGTERM)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_worker_niceness", "0")
@@ -61,6 +62,8 @@ def cluster() -> Iterator[None]:
         ray.cloudpickle.unregister_pickle_by_value(module)
         ray.shutdown()
         cluster.shutdown()
+    # Ray leaves its own, which processes that later tests fork would have, and might not end by.
+    signal.signal(signal.SIGTERM, on_termination)
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ def test_tradeoff_of_labels_and_scores(tmp_path: Path) -> None:
     ]
     arguments = (
         *("--data", reviews(tmp_path / "soups.jsonl"), write(tmp_path / "stays.jsonl", pairs)),
-        *("--mechanism", "tem", "--epsilon", 0.01, 999, "--repeats", 2, "--privacy"),
+        *("--mechanism", "laplace", "--epsilon", 0.01, 999, "--repeats", 2, "--privacy"),
         *("--attack_words", 5, "--runs", tmp_path / "runs.jsonl", "--plot", tmp_path / "plot"),
         *("--save", tmp_path / "results.jsonl", "--privatize", "both"),
     )
@@ -76,8 +76,7 @@ def test_tradeoff_of_labels_and_scores(tmp_path: Path) -> None:
     (accuracy, *_, correlation, _, _) = found["original", ""]
     assert accuracy == 1.0
     assert correlation > 0.8
-    noisy, plain = found["tem", "0.01"], found["tem", "999"]
-    # β = 0.001 is the probability of other words even so.
+    noisy, plain = found["laplace", "0.01"], found["laplace", "999"]
     assert plain == pytest.approx([1.0, 1.0, 1.0, correlation, 1.0, 1.0], abs=0.05)
     for each in (noisy, found["random", ""]):
         assert each[0] < 0.9
@@ -145,7 +144,8 @@ def test_perplexity_of_released_texts(tmp_path: Path) -> None:
     ]
     output = run(
         "language_model.py",
-        *("--data", write(tmp_path / "rows.jsonl", rows), "--mechanism", "tem", "--epsilon", 999),
+        *("--data", write(tmp_path / "rows.jsonl", rows)),
+        *("--mechanism", "laplace", "--epsilon", 999),
         *("--epochs", 5, "--batch_size", 8, "--block", 16, "--width", 32, "--layers", 1),
         *("--learning_rate", 0.03, "--vocabulary", 400, "--output", tmp_path / "out"),
         HF_DATASETS_CACHE=str(tmp_path / "cache"),
@@ -154,4 +154,4 @@ def test_perplexity_of_released_texts(tmp_path: Path) -> None:
         (original,), (random,) = found["original", ""], found["random", ""]
         assert original < 10.0
         assert random > 3 * original
-        assert found["tem", "999"][0] == pytest.approx(original, rel=0.01)
+        assert found["laplace", "999"][0] == pytest.approx(original, rel=0.01)
