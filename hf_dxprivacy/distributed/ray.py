@@ -29,8 +29,8 @@ def privatize_ray(
     worker or a node is lost, and everything anew for every consumption, and a row comes out the
     same each time. Another call is another release.
 
-    Every actor loads the privatizer once. It must find the space under the same name or path as
-    the driver.
+    Every actor loads the privatizer once, and runs as many threads as Ray gives it CPUs. It must
+    find the space under the same name or path as the driver.
 
     >>> reviews = ray.data.read_parquet("reviews")
     >>> privatizer = DxPrivatizer.from_pretrained("wordnet-gloss", epsilon=6.0)

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import faiss
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from threadpoolctl import threadpool_info
 
 from hf_dxprivacy.budget import PrivacyBudget
 from hf_dxprivacy.distributed import privatize_ray
@@ -185,6 +187,20 @@ def test_another_job_is_another_release(dataset: Any, euclidean_space: Embedding
     first, second = (released(privatize_ray(rows, privatizer, id_column="id")) for _ in range(2))
     assert first.keys() == second.keys()
     assert not set(first.values()) & set(second.values())
+
+
+def test_an_actor_has_as_many_threads_as_cpus(
+    dataset: Any, euclidean_space: EmbeddingSpace
+) -> None:
+    class Watched(DxPrivatizer):
+        def __call__(self, table: Any, indices: Any = None, rank: int | None = None) -> Any:
+            out = super().__call__(table, indices)
+            threads = [pool["num_threads"] for pool in threadpool_info()]
+            threads.append(faiss.omp_get_max_threads())
+            return out.append_column("threads", pa.array([max(threads)] * len(table), pa.int32()))
+
+    result = privatize_ray(dataset, Watched(euclidean_space, "laplace", 2.0), id_column="id")
+    assert {row["threads"] for row in result.take_all()} == {1}
 
 
 def test_a_node_that_lacks_the_space(
