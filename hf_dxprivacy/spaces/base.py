@@ -16,10 +16,10 @@ from hf_dxprivacy.hub import HubCommit, folder, tensors
 from hf_dxprivacy.search import VectorIndex
 from hf_dxprivacy.search.devices import CPU
 from hf_dxprivacy.spaces import checks, nearest
+from hf_dxprivacy.spaces.cells import CELLS, Cells
 from hf_dxprivacy.spaces.distances import Distances
 from hf_dxprivacy.spaces.listing import NeighbourLists
-from hf_dxprivacy.spaces.shortlists import Shortlister, Shortlists
-from hf_dxprivacy.spaces.torch_shortlists import TorchShortlister
+from hf_dxprivacy.spaces.torch_cells import TorchCells
 
 NEIGHBOUR_RANKS = (1, 10, 100)
 
@@ -39,7 +39,7 @@ class WordSpace:
         location: Folder or built-in name it was loaded from; None in memory.
         commit: The commit on the Hub it was loaded from.
         index: For approximate search; None unless it was built or asked for.
-        neighbour_lists: The words near every word; None unless they were built or asked for.
+        neighbour_lists: How near every word is to others; None unless built or asked for.
     """
 
     words: tuple[str, ...]
@@ -158,26 +158,39 @@ class WordSpace:
         """Return lower and upper bounds of `pair_distances`, much faster; see `Distances`."""
         return self._distances.pair_bounds(a_ids, b_ids)
 
-    def shortlists(self, ids: NDArray[np.int64], k: int, device: str = CPU) -> Shortlists:
-        """Return words near each input, with lower bounds of distances, much faster than those.
+    def cells(self, device: str = CPU) -> Cells:
+        """Return groups of near words, as they are stored or as they are worked out.
+
+        Args:
+            device: Where to compare; see `Mechanism.to`.
+        """
+        stored = self.neighbour_lists
+        if (device, stored) not in self._cells:
+            count, order = (CELLS, None) if stored is None else (stored.k, stored.order)
+            count = min(count, len(self))
+            self._cells[device, stored] = (
+                Cells(self._distances, count, order)
+                if device == CPU
+                else TorchCells(self._distances, device, count, order)
+            )
+        return self._cells[device, stored]
+
+    def cell_bounds(self, ids: NDArray[np.int64], device: str = CPU) -> NDArray[np.float32]:
+        """Return lower bounds of the distances to the words of each cell, much faster than those.
 
         Args:
             ids: (m,) rows; −1 is the centroid.
-            k: How many near words to list at the most, at least 1. Stored lists that are shorter
-                are taken as they are.
             device: Where to compare; see `Mechanism.to`.
+
+        Returns:
+            (m, cells) float32, below the distances to all words of a cell but the input itself.
         """
-        _validate.at_least(1, k=k)
-        stored, ids = self.neighbour_lists, self._distances.checked(ids)
-        if stored is not None and stored.k <= k and (ids >= 0).all():
-            return stored.of(ids)
-        if device not in self._shortlisters:
-            self._shortlisters[device] = (
-                Shortlister(self._distances)
-                if device == CPU
-                else TorchShortlister(self._distances, device)
-            )
-        return self._shortlisters[device].find(ids, k)
+        ids = self._distances.checked(ids)
+        if self.neighbour_lists is None:
+            return self.cells(device).bounds(ids)
+        bounds, unknown = self.neighbour_lists.lower[ids], ids < 0
+        bounds[unknown] = self.cells(device).bounds(ids[unknown])
+        return bounds
 
     def neighbours(self, word: str | int, k: int) -> list[tuple[str, float]]:
         """Return the k nearest other words of a word with their distances, nearest first.
@@ -220,7 +233,7 @@ class WordSpace:
         return Distances(self.vectors, self.metric, self.scale)
 
     @cached_property
-    def _shortlisters(self) -> dict[str, Shortlister]:
+    def _cells(self) -> dict[tuple[str, NeighbourLists | None], Cells]:
         return {}
 
     @cached_property

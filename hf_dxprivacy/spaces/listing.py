@@ -1,14 +1,13 @@
-"""The words near every word: worked out once, stored beside the vectors, mapped by all processes.
+"""How near every word is to every cell: worked out once, stored beside the vectors, and mapped.
 
-Unlike distances, lists can not be checked without working them out again: a list that keeps quiet
-about a near word changes what is drawn, and with it the guarantee. Their digest shows damage, not
-malice, so they are read only if the caller asks for them.
+Unlike distances, lists can not be checked without working them out again: a bound that is too large
+changes what is drawn, and with it the guarantee. Their digest shows damage, not malice, so they are
+read only if the caller asks for them.
 """
 
 import hashlib
 import json
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,8 +21,8 @@ from hf_dxprivacy.errors import ArtifactError, HubFileNotFoundError
 from hf_dxprivacy.hub import HubAccess, mapping
 from hf_dxprivacy.hub.folder import CONFIG
 from hf_dxprivacy.spaces import euclidean
+from hf_dxprivacy.spaces.cells import ROWS, Cells
 from hf_dxprivacy.spaces.locate import Place
-from hf_dxprivacy.spaces.shortlists import ROWS, Shortlists
 
 FILE = "neighbours.safetensors"
 ENTRY = "neighbour_lists"
@@ -34,9 +33,9 @@ class NeighbourLists:
     """The lists of all V words of a space.
 
     Attributes:
-        content: (bytes,) uint8, a safetensors file with the fields of `Shortlists`.
+        content: (bytes,) uint8, a safetensors file: ``order`` as in `Cells`, and ``lower``.
         size: V.
-        k: Length of the lists.
+        k: Length of the lists, the number of cells.
     """
 
     content: NDArray[np.uint8] = field(repr=False)
@@ -49,45 +48,47 @@ class NeighbourLists:
         return hashlib.sha256(self.content.data).hexdigest()
 
     @cached_property
-    def all(self) -> Shortlists:
-        """The lists of all words, in place."""
-        fields, start = {}, len(_header(self.size, self.k))
+    def order(self) -> NDArray[np.int32]:
+        """(V,) all words, those of one cell together."""
+        return self._field("order")
+
+    @cached_property
+    def lower(self) -> NDArray[np.float32]:
+        """(V, k) lower bounds of the distances from a word to all others of a cell."""
+        return self._field("lower")
+
+    def _field(self, wanted: str) -> NDArray[Any]:
+        start = len(_header(self.size, self.k))
         for name, (dtype, shape) in _layout(self.size, self.k).items():
             stop = start + dtype.itemsize * int(np.prod(shape))
-            fields[name], start = self.content[start:stop].view(dtype).reshape(shape), stop
-        return Shortlists(**fields)
-
-    def of(self, ids: NDArray[np.int64]) -> Shortlists:
-        """Return the lists of words, (m,) rows of the vocabulary."""
-        lists = self.all
-        return Shortlists(lists.words[ids], lists.lower[ids], lists.beyond[ids])
+            if name == wanted:
+                return self.content[start:stop].view(dtype).reshape(shape)
+            start = stop
+        raise KeyError(wanted)
 
 
-def build(
-    find: Callable[[NDArray[np.int64], int], Shortlists], size: int, k: int, progress: bool
-) -> NeighbourLists:
+def build(cells: Cells, progress: bool) -> NeighbourLists:
     """Work out the lists of all words.
 
     Args:
-        find: Returns the lists of some words.
-        size: V.
-        k: Their length, at most V.
+        cells: What is near to what.
         progress: Show a bar.
     """
+    size, k = len(cells.order), len(cells.starts) - 1
     header = np.frombuffer(_header(size, k), dtype=np.uint8)
     layout = _layout(size, k).values()
     places = sum(dtype.itemsize * int(np.prod(shape)) for dtype, shape in layout)
     content = np.empty(len(header) + places, dtype=np.uint8)
     content[: len(header)] = header
     lists = NeighbourLists(content, size, k)
+    lists.order[:] = cells.order
     with tqdm(total=size, unit=" words", desc="neighbours", disable=not progress) as bar:
         for rows in euclidean.blocks(0, size, ROWS):
-            found = find(np.arange(rows.start, rows.stop), k)
-            for name, values in vars(lists.all).items():
-                values[rows] = getattr(found, name)
+            lists.lower[rows] = cells.bounds(np.arange(rows.start, rows.stop))
             bar.update(rows.stop - rows.start)
+    # Views that were made before it are of the builder only.
     content.setflags(write=False)
-    return lists
+    return NeighbourLists(content, size, k)
 
 
 def entry(lists: NeighbourLists, digest: str) -> dict[str, Any]:
@@ -160,20 +161,18 @@ def _read(path: Path, stored: dict[str, Any], size: int) -> NeighbourLists:
     found = NeighbourLists(content, size, k)
     # Computing it once more would fill memory with all the pages that are mapped.
     vars(found)["sha256"] = stored["sha256"]
-    lists = found.all
-    if not 0 <= lists.words.min() <= lists.words.max() < size:
-        raise ArtifactError(f"{path}: a list names a word that the space does not have")
-    if not (lists.lower.min() >= 0 and lists.beyond.min() >= 0):
+    if not (np.sort(found.order) == np.arange(size)).all():
+        raise ArtifactError(f"{path}: the order does not name every word of the space once")
+    if not found.lower.min() >= 0:
         raise ArtifactError(f"{path}: a bound of a distance is negative or not a number")
     return found
 
 
 def _layout(size: int, k: int) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
-    """Return dtype and shape of the fields in the order of the file, the widest first."""
+    """Return dtype and shape of the fields in the order of the file."""
     return {
-        "beyond": (np.dtype("<f8"), (size,)),
         "lower": (np.dtype("<f4"), (size, k)),
-        "words": (np.dtype("<i4"), (size, k)),
+        "order": (np.dtype("<i4"), (size,)),
     }
 
 

@@ -10,6 +10,7 @@ from hf_dxprivacy.mechanisms import TruncatedExponential
 from hf_dxprivacy.mechanisms.rejection import RowSampler
 from hf_dxprivacy.randomness import RowStreams, keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.spaces.torch_cells import TorchCells
 from laws import check_frequencies
 
 torch = pytest.importorskip("torch", reason="the extra gpu is not installed")
@@ -20,16 +21,26 @@ DRAWS = 60_000
 no_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA here")
 
 
+def with_cells(space: EmbeddingSpace, device: str, cells: int) -> EmbeddingSpace:
+    """Return a space that works out the bounds of so many cells on a device."""
+    other = object.__new__(EmbeddingSpace)
+    vars(other).update(vars(space))
+    known = {(device, None): TorchCells(space._distances, device, cells)}
+    vars(other).update(_cells=known)
+    return other
+
+
 @pytest.mark.parametrize("device", ["cpu:0", pytest.param("cuda", marks=no_cuda)])
-@pytest.mark.parametrize("head", [1, 40, 500])
+@pytest.mark.parametrize("cells", [5, 40, 500])
 @pytest.mark.parametrize("name", ["euclidean_space", "poincare_space"])
-def test_heads_from_a_device(
-    name: str, head: int, device: str, request: pytest.FixtureRequest
+def test_bounds_from_a_device(
+    name: str, cells: int, device: str, request: pytest.FixtureRequest
 ) -> None:
     space: EmbeddingSpace = request.getfixturevalue(name)
+    space = with_cells(space, device, cells)
     mechanism = TruncatedExponential(space, 3.0)
-    sampler = RowSampler(space, mechanism._weights, head=head, device=device)
-    rng = keyed_generator(head)
+    sampler = RowSampler(space, mechanism._weights, device=device)
+    rng = keyed_generator(cells)
     for word in INPUTS:
         ids = np.full(DRAWS, word)
         drawn = sampler.draw(ids, RowStreams.single(rng, DRAWS), np.arange(DRAWS))

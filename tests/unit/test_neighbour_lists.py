@@ -15,6 +15,7 @@ from hf_dxprivacy.hub import update_config
 from hf_dxprivacy.mechanisms import TruncatedExponential
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace, persistence
+from hf_dxprivacy.spaces.cells import Cells
 
 FILE = "neighbours.safetensors"
 K = 20
@@ -50,20 +51,19 @@ def test_stored_lists_are_those_that_would_be_worked_out(
     folder = write(space.build_neighbours(K, progress=False), tmp_path / "space")
     loaded = EmbeddingSpace.from_pretrained(folder, neighbour_lists=True)
     assert loaded.digest == space.digest
-    ids = np.array([0, 7, 499])
-    # Longer lists are asked for; what is stored is what there is, but not for the centroid.
-    stored, found = loaded.shortlists(ids, 100), space.shortlists(ids, K)
-    for field, values in vars(stored).items():
-        np.testing.assert_array_equal(values, getattr(found, field))
-    assert loaded.shortlists(np.array([-1, 3]), 100).words.shape == (2, 100)
-    assert loaded.shortlists(ids, 5).words.shape == (3, 5)
+    ids = np.array([0, 7, -1, 499])
+    found = Cells(space._distances, K)
+    np.testing.assert_array_equal(loaded.cells().order, found.order)
+    np.testing.assert_array_equal(loaded.cell_bounds(ids), found.bounds(ids))
+    assert loaded.cell_bounds(ids).shape == (4, K)
 
 
 def test_the_file_is_safetensors(folder: Path, listed: EmbeddingSpace) -> None:
     tensors = load_file(folder / FILE)
     assert listed.neighbour_lists is not None
-    for name, values in vars(listed.neighbour_lists.all).items():
-        np.testing.assert_array_equal(tensors[name], values)
+    assert sorted(tensors) == ["lower", "order"]
+    for name, values in tensors.items():
+        np.testing.assert_array_equal(getattr(listed.neighbour_lists, name), values)
 
 
 def test_a_copy_of_the_draws_needs_the_lists_only(folder: Path, listed: EmbeddingSpace) -> None:
@@ -84,7 +84,7 @@ def test_lists_are_read_only_when_asked_for_and_mapped(folder: Path) -> None:
     lists = EmbeddingSpace.from_pretrained(folder, neighbour_lists=True).neighbour_lists
     assert lists is not None
     assert isinstance(lists.content.base, np.memmap) or isinstance(lists.content, np.memmap)
-    assert not lists.all.words.flags.writeable
+    assert not lists.order.flags.writeable
 
 
 def test_a_process_gets_the_lists_with_the_space(
@@ -131,10 +131,10 @@ def test_lists_of_another_space_are_refused(folder: Path, euclidean_space: Embed
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("words", 500, "names a word that the space does not have"),
-        ("words", -1, "names a word that the space does not have"),
+        ("order", 500, "does not name every word of the space once"),
+        ("order", -1, "does not name every word of the space once"),
         ("lower", np.nan, "negative or not a number"),
-        ("beyond", -1.0, "negative or not a number"),
+        ("lower", -1.0, "negative or not a number"),
     ],
 )
 def test_impossible_lists_are_refused(
@@ -143,7 +143,7 @@ def test_impossible_lists_are_refused(
     false = euclidean_space.build_neighbours(K, progress=False)
     assert false.neighbour_lists is not None
     false.neighbour_lists.content.setflags(write=True)
-    values = getattr(false.neighbour_lists.all, field)
+    values = getattr(false.neighbour_lists, field)
     values.flat[-1] = value
     folder = write(false, tmp_path / "space")
     with pytest.raises(ArtifactError, match=message):
