@@ -23,7 +23,7 @@ CELLS = 512
 # Clusters, found among some of the words by some rounds of k-means.
 CLUSTERS, SAMPLE, STEPS = 32, 1 << 14, 5
 # Inputs and words of one matrix product, which BLAS multiplies at full speed.
-ROWS, COLUMNS = 2048, 1024
+ROWS, COLUMNS = 1024, 1024
 # Factors of a smaller vocabulary are kept, which is a fifth faster for short texts.
 KEPT_NUMBERS = 1 << 24
 # What is taken off a bound for rounding that is not of the grid.
