@@ -41,14 +41,14 @@ GOALS = (
     beside_peer("Mahalanobis, `Dataset.map`", "mahalanobis", "mahalanobis", 400),
     beside_peer("TEM, `Dataset.map`, cold", "tem", "tem", 5_000),
     beside_peer("calibrated, `Dataset.map`, cold", "tem", "calibrated", 5_000),
-    mapped("TEM, `Dataset.map`, cold", "", "tem, map, cold", "words/s", 100_000, "words/s"),
-    mapped(
-        "calibrated, `Dataset.map`, cold",
-        "",
-        "calibrated, map, cold",
-        "words/s",
-        100_000,
-        "words/s",
+    *(
+        mapped(f"{what}, `Dataset.map`, {how}", "", f"{name}, {row}", "words/s", 100_000, "words/s")
+        for what, name in (("TEM", "tem"), ("calibrated", "calibrated"))
+        for how, row in (
+            ("cold", "map, cold"),
+            ("cold, with stored lists", "map, cold, with lists"),
+            ("cold, MR and IMDB", "MR and IMDB, map, cold"),
+        )
     ),
     *(
         mapped(
@@ -59,7 +59,7 @@ GOALS = (
             1.7,
             beside="words/s",
         )
-        for name in ("laplace", "tem", "calibrated")
+        for name in ("laplace", "tem, MR and IMDB", "calibrated, MR and IMDB")
     ),
     *(
         Goal(
@@ -112,14 +112,18 @@ GOALS = (
         Goal(
             f"TEM, {LARGE}, Zipfian corpus, {name}",
             "",
-            "exponential_rows",
+            script,
             {"vectors": "random", "words": 400_000},
             f"{column}, tokens/s",
             20_000,
             "words/s",
             beside="tokens",
         )
-        for name, column in (("cold", "cold"), ("warm", "again"))
+        for name, script, column in (
+            ("cold", "exponential_rows", "cold"),
+            ("warm", "exponential_rows", "again"),
+            ("cold, with stored lists", "exponential_lists", "lists"),
+        )
     ),
     start_up("import", "import hf_dxprivacy", 1.5),
     start_up("built-in space", "load wordnet-gloss", 1.0),

@@ -44,6 +44,7 @@ LONG_SCRIPTS = {
     "certification": "certification.py",
     "mr_accuracy": "mr_accuracy.py",
     "slots": "slots.py",
+    "exponential_lists": "exponential_rows.py --sizes 400000 --listed 400000 --epsilons 2",
     "nouns": "poincare_training.py --task nouns --dims 10 --threads 1",
 }
 ALL_SCRIPTS = SCRIPTS | LONG_SCRIPTS
