@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy.search.blocks import rows_within, two_nearest
+from hf_dxprivacy.search.blocks import one_thread, rows_within, two_nearest
 from hf_dxprivacy.search.rounding import rounding
 from hf_dxprivacy.search.threads import limit_threads_in_worker
 
@@ -68,13 +68,16 @@ def _by_blocks(
         # In float64; written so that what overflows in float32 is unsure too.
         limits = found.least + 2.0 * error
         unsure = np.flatnonzero(~(limits < found.second))
-    rows, known = _among_close(queries[unsure], vectors, limits[unsure])
+    rows, known = _among_close(queries[unsure], vectors, limits[unsure], found.blocks[:, unsure])
     found.rows[unsure[known]] = rows
     return found.rows, unsure[~known]
 
 
 def _among_close(
-    queries: NDArray[np.float32], vectors: NDArray[np.float32], limits: NDArray[np.float64]
+    queries: NDArray[np.float32],
+    vectors: NDArray[np.float32],
+    limits: NDArray[np.float64],
+    blocks: NDArray[np.float32],
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Compare in float64 the vectors within the limits.
 
@@ -84,10 +87,11 @@ def _among_close(
     limits = np.where(np.isfinite(limits), limits, -np.inf)
     counts = np.zeros(len(queries), dtype=np.int64)
     pairs = [np.empty((2, 0), dtype=np.int64)]
-    for query, row in rows_within(queries, vectors, limits):
-        counts += np.bincount(query, minlength=len(queries))
-        limits[counts > CLOSE] = -np.inf
-        pairs.append(np.stack([query, row]))
+    with one_thread():
+        for query, row in rows_within(queries, vectors, limits, blocks):
+            counts += np.bincount(query, minlength=len(queries))
+            limits[counts > CLOSE] = -np.inf
+            pairs.append(np.stack([query, row]))
     known = np.isfinite(limits) & (counts > 0)
     query, row = np.concatenate(pairs, axis=1)
     query, row = query[known[query]], row[known[query]]

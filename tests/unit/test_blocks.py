@@ -1,5 +1,7 @@
 """The two least distances in blocks, and the bound that says when float32 decides rightly."""
 
+from collections.abc import Iterator
+
 import faiss
 import numpy as np
 import pytest
@@ -10,11 +12,15 @@ from hf_dxprivacy.search.rounding import rounding
 
 
 @pytest.fixture(params=[1, 3])
-def small_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def small_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Cut everything into many blocks, for one thread and for three."""
     monkeypatch.setattr(blocks, "QUERIES", 7)
     monkeypatch.setattr(blocks, "VECTORS", 16)
-    monkeypatch.setattr(faiss, "omp_get_max_threads", lambda: request.param)
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(request.param)
+    yield
+    assert faiss.omp_get_max_threads() == request.param
+    faiss.omp_set_num_threads(before)
 
 
 def squared_distances(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -30,10 +36,30 @@ def test_the_nearest_and_how_near_the_next_one_is(size: int) -> None:
     found = two_nearest(queries, vectors)
     squared = np.pad(squared_distances(queries, vectors), ((0, 0), (0, 1)), constant_values=np.inf)
     np.testing.assert_array_equal(found.rows, squared.argmin(axis=1))
+    starts = range(0, size, 16)
+    within = np.stack([squared[:, start : start + 16].min(axis=1) for start in starts])
+    np.testing.assert_allclose(found.blocks, within, rtol=1e-4, atol=1e-5)
     squared.sort(axis=1)
     np.testing.assert_allclose(found.least, squared[:, 0], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found.second, squared[:, 1], rtol=1e-4, atol=1e-5)
     assert found.largest == pytest.approx((vectors**2).sum(axis=1).max())
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_pieces_may_come_in_any_order() -> None:
+    rng = np.random.default_rng(7)
+    vectors = np.tile(rng.normal(size=(50, 5)).astype(np.float32), (2, 1))
+    queries = rng.normal(size=(40, 5)).astype(np.float32)
+    expected = two_nearest(queries, vectors)
+    for _ in range(5):
+        scan = blocks._Scan(queries, vectors)
+        pieces = np.array([(block, start) for block in range(7) for start in range(0, 40, 7)])
+        for block, start in rng.permutation(pieces).tolist():
+            scan.add((block, start))
+        np.testing.assert_array_equal(scan.least, expected.least)
+        np.testing.assert_array_equal(scan.second, expected.second)
+        np.testing.assert_array_equal(scan.blocks, expected.blocks)
+        assert scan.largest.max() == expected.largest
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -42,7 +68,10 @@ def test_pairs_within_limits() -> None:
     vectors = rng.normal(size=(100, 5)).astype(np.float32)
     queries = rng.normal(size=(40, 5)).astype(np.float32)
     limits = rng.choice([-np.inf, 1.0, 4.0, np.inf], size=40)
-    found = np.concatenate([np.stack(p) for p in rows_within(queries, vectors, limits)], axis=1)
+    least = two_nearest(queries, vectors).blocks
+    found = np.concatenate(
+        [np.stack(p) for p in rows_within(queries, vectors, limits, least)], axis=1
+    )
     expected = np.argwhere(squared_distances(queries, vectors) <= limits[:, None])
     np.testing.assert_array_equal(found.T[np.lexsort(found[::-1])], expected)
 
