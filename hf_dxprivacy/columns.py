@@ -1,7 +1,7 @@
 """Columns of what `Dataset.map` hands to a function, and back in the form it expects."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -115,6 +115,26 @@ def require(
             f"column {missing[0]!r} is not in the data, which has {', '.join(map(repr, present))}; "
             f"name the one to use with {argument}="
         )
+
+
+def require_new(examples: Any, outputs: Iterable[str], texts: Sequence[str]) -> None:
+    """Require that no output takes the place of a column that is not privatized.
+
+    Args:
+        examples: What `Dataset.map` handed over.
+        outputs: The columns that take results.
+        texts: The columns that are privatized, which may be overwritten.
+
+    Raises:
+        InvalidValueError: If one does.
+    """
+    present = examples.column_names if _is_arrow(examples) else examples
+    for name in outputs:
+        if name not in texts and name in present:
+            raise InvalidValueError(
+                f"the data have a column {name!r} already, which would be lost; name another one "
+                "for the result, or remove that column first"
+            )
 
 
 def read(examples: Any, columns: Sequence[str]) -> Columns:

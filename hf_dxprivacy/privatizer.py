@@ -161,12 +161,13 @@ class DxPrivatizer(PromisingPrivatizer):
             The output columns; for a DataFrame or an Arrow table, the table with them.
 
         Raises:
-            InvalidValueError: If a column is missing, or a row has no user and needs one.
+            InvalidValueError: If a column is missing or would be lost, or a row lacks its user.
             BudgetExceededError: If the budget does not suffice. Nothing is released then.
             InvalidTypeError: If a cell is neither text, tokens nor missing.
         """
         del rank
         columns.require(examples, self._inputs)
+        columns.require_new(examples, self._sources, self.text_columns)
         table = columns.is_table(examples)
         if not table and columns.is_single(examples, self.text_columns, indices):
             row = {name: [examples[name]] for name in self._inputs}
