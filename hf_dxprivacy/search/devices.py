@@ -6,7 +6,7 @@ Philox, is made for simulations and not for secrets, and ChaCha20 is what a guar
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from hf_dxprivacy import _optional
@@ -83,21 +83,30 @@ def block_rows(torch: Any, device: Any, row_bytes: int) -> int:
 
 @contextmanager
 def full_float32(torch: Any) -> Iterator[None]:
-    """Multiply float32 in float32, also where the user allows TF32, which has 11 bits of 24."""
-    matmul = torch.backends.cuda.matmul
+    """Multiply float32 in float32, also where the user allows TF32 or bfloat16 instead.
+
+    These have 11 and 8 bits of 24; `torch.set_float32_matmul_precision` allows them on a GPU and on
+    processors that can.
+    """
+    with _precision, ExitStack() as settings:
+        for backend in (torch.backends.cuda, torch.backends.mkldnn):
+            # Older versions of torch have no such setting for the processor.
+            if hasattr(backend, "matmul"):
+                settings.enter_context(_full_precision(backend.matmul))
+        yield
+
+
+@contextmanager
+def _full_precision(matmul: Any) -> Iterator[None]:
     # Since torch 2.9 there is a name for the precision, and the older name may refuse to answer.
     newer = hasattr(matmul, "fp32_precision")
     name, full = ("fp32_precision", "ieee") if newer else ("allow_tf32", False)
-    with _precision:
-        before = getattr(matmul, name)
-        if before not in ("tf32", True):
-            yield
-            return
-        setattr(matmul, name, full)
-        try:
-            yield
-        finally:
-            setattr(matmul, name, before)
+    before = getattr(matmul, name)
+    setattr(matmul, name, full)
+    try:
+        yield
+    finally:
+        setattr(matmul, name, before)
 
 
 def _refused(device: str, error: Exception) -> InvalidValueError:

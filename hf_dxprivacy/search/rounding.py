@@ -18,11 +18,12 @@ def rounding(norms: NDArray[np.float64], largest: float, dim: int) -> NDArray[np
         dim: n.
 
     Returns:
-        As many bounds; infinite or NaN where float32 overflows.
+        As many bounds; infinite or NaN where float32 may overflow.
     """
-    unit = np.finfo(np.float32).eps / 2.0
+    float32 = np.finfo(np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         products = (dim + 4.0) * largest * (2.0 * norms + largest)
-        bound: NDArray[np.float64] = unit * (products + (4.0 + dim / 64.0) * norms**2)
+        bound = float32.eps / 2.0 * (products + (4.0 + dim / 64.0) * norms**2)
+        safe = (norms + largest) ** 2 < float(float32.max) / 4.0
     # Products below the smallest normal number keep fewer digits, or none.
-    return bound + dim * float(np.finfo(np.float32).tiny)
+    return np.where(safe, bound + dim * float(float32.tiny), np.inf)

@@ -31,7 +31,8 @@ class TorchEuclidean:
         self._vectors = vectors
         self._transposed = self._torch.tensor(vectors, device=self._device).T
         squared = squared_norms(vectors)
-        self._squared = self._moved(squared.astype(np.float32))
+        with np.errstate(over="ignore"):
+            self._squared = self._moved(squared.astype(np.float32))
         self._largest = float(squared.max() ** 0.5)
 
     def nearest(self, queries: NDArray[np.floating]) -> NDArray[np.int64]:

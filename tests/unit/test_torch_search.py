@@ -87,18 +87,30 @@ def test_most_answers_come_from_the_device(device: str, monkeypatch: pytest.Monk
     assert compared == [0]
 
 
-@pytest.mark.parametrize("allowed", [False, True])
-def test_products_are_full_float32_whatever_is_allowed(allowed: bool) -> None:
-    matmul = torch.backends.cuda.matmul
-    name, full, less = "fp32_precision", "ieee", "tf32"
-    if not hasattr(matmul, name):
-        name, full, less = "allow_tf32", False, True
-    before = getattr(matmul, name)
-    chosen = less if allowed else full
+@pytest.mark.parametrize("allowed", ["highest", "high", "medium"])
+def test_products_are_full_float32_whatever_is_allowed(allowed: str) -> None:
+    backends = [torch.backends.cuda, torch.backends.mkldnn]
+    matmuls = [backend.matmul for backend in backends if hasattr(backend, "matmul")]
+
+    def precisions() -> list[object]:
+        return [getattr(m, "fp32_precision", None) or m.allow_tf32 for m in matmuls]
+
+    before = torch.get_float32_matmul_precision()
     try:
-        setattr(matmul, name, chosen)
+        torch.set_float32_matmul_precision(allowed)
+        chosen = precisions()
         with devices.full_float32(torch):
-            assert getattr(matmul, name) == full
-        assert getattr(matmul, name) == chosen
+            assert set(precisions()) <= {"ieee", False}
+        assert precisions() == chosen
     finally:
-        setattr(matmul, name, before)
+        torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.parametrize("length", [1e18, 1e19, 1e25])
+def test_vectors_whose_squares_overflow(length: float) -> None:
+    directions = np.random.default_rng(0).standard_normal((50, 4))
+    vectors = (length * directions).astype(np.float32)
+    queries = vectors + np.float32(1e-3 * length)
+    nearest = nearest_euclidean(queries, vectors)
+    np.testing.assert_array_equal(nearest, np.arange(50))
+    np.testing.assert_array_equal(TorchEuclidean(vectors, "cpu:0").nearest(queries), nearest)
