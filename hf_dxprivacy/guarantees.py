@@ -29,7 +29,8 @@ _OUT_OF_VOCABULARY = {
 
 _SEEDED = (
     "Seeded noise: the statement holds only while the seed stays secret. Without "
-    "with_indices=True, equal rows get equal noise, so their equality shows."
+    "with_indices=True, and in streams that several workers read, equal rows get equal noise, so "
+    "their equality shows."
 )
 
 _MEMOIZED = {

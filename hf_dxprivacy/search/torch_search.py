@@ -55,7 +55,10 @@ class TorchEuclidean:
             found[part] = rows.cpu().numpy()
             last[part] = least[:, -1].cpu().numpy()
         norms = np.sqrt(squared_norms(queries))
-        return found, last + norms**2 - rounding(norms, self._largest, queries.shape[1])
+        error = rounding(norms, self._largest, queries.shape[1])
+        with np.errstate(invalid="ignore"):
+            # NaN or −∞ where float32 overflows, which makes the query unsure.
+            return found, last + norms**2 - error
 
     def _moved(self, array: NDArray[Any]) -> Any:
         return self._torch.from_numpy(array).to(self._device)
