@@ -17,6 +17,10 @@ class InvalidTypeError(DxPrivacyError, TypeError):
     """A value is of a type that is not accepted here."""
 
 
+class ImmutableError(DxPrivacyError, AttributeError):
+    """An attribute can not be changed."""
+
+
 class ArtifactError(InvalidValueError):
     """A stored file is missing, truncated, altered or does not belong to the others."""
 

@@ -29,7 +29,7 @@ _OUTSIDE = -1
 _KEPT = -2
 
 
-class TokenPrivatizer:
+class TokenPrivatizer(_validate.Immutable):
     """Replaces the tokens of tokenized texts by other tokens, with metric differential privacy.
 
     Special tokens stay where they are, and no row changes its length, so attention masks and token

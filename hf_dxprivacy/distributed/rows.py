@@ -51,7 +51,7 @@ class Job:
         self.id_column = _checked_id_column(id_column, _is_memoized(privatizer))
         self._privatizer = copy.copy(privatizer)
         if privatizer.seed is None and id_column is not None:
-            self._privatizer.seed = secrets.randbits(KEY_BITS)
+            vars(self._privatizer)["seed"] = secrets.randbits(KEY_BITS)
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Return the table with the output columns; other columns are as they were.

@@ -25,7 +25,7 @@ METRIC_NAMES = {"euclidean": "Euclidean distance", "poincare": "hyperbolic dista
 M = TypeVar("M", bound="Mechanism")
 
 
-class Mechanism(ABC):
+class Mechanism(_validate.Immutable, ABC):
     """A random map from words to words of one space, private for a metric on the words.
 
     The inputs are the words of the space and one symbol that stands for everything out of
@@ -88,7 +88,7 @@ class Mechanism(ABC):
         """
         check_device(device)
         moved = copy.copy(self)
-        moved.device = device
+        vars(moved)["device"] = device
         return moved
 
     @property

@@ -17,7 +17,7 @@ from hf_dxprivacy.spaces.locate import Place, locate
 from hf_dxprivacy.spaces.persistence import Extras
 
 
-class EmbeddingSpace(WordSpace, Publishable):
+class EmbeddingSpace(WordSpace, Publishable, _validate.Immutable):
     """A vocabulary with one vector per word and a metric; immutable.
 
     Make one with `from_pretrained`, `from_vectors`, `from_text_vectors`, `from_transformers` or

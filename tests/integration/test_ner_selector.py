@@ -211,10 +211,15 @@ def test_a_model_that_was_used_before_a_fork_does_not_hang(privatizer: SlotPriva
     assert [sum(mask) for mask in mapped["mask"]] == [1] * 8
 
 
-def test_a_loaded_model_in_several_processes(folder: Path, privatizer: SlotPrivatizer) -> None:
+def test_a_loaded_model_in_several_processes(
+    folder: Path, euclidean_space: EmbeddingSpace
+) -> None:
     model = transformers.AutoModelForTokenClassification.from_pretrained(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    privatizer.selector = NerSelector((model, tokenizer))
+    selector = NerSelector((model, tokenizer))
+    privatizer = SlotPrivatizer(
+        euclidean_space, "laplace", 1e-6, selector=selector, mask_column="mask"
+    )
     privatizer.privatize("The doctor")
     rows = Dataset.from_dict({"text": ["The doctor, guide fox!"] * 8})
     check(rows.map(privatizer, batched=True, num_proc=2))

@@ -163,7 +163,8 @@ def test_a_worker_that_is_killed(
 ) -> None:
     """What it had released is released again, in the same way, and comes once."""
     privatizer = Fragile(euclidean_space, "laplace", 0.5)
-    privatizer.folder, privatizer.fatal_row = str(tmp_path), ROWS_OF_A_BLOCK + 2 * ROWS_OF_A_BATCH
+    fatal_row = ROWS_OF_A_BLOCK + 2 * ROWS_OF_A_BATCH
+    vars(privatizer).update(folder=str(tmp_path), fatal_row=fatal_row)
     job = privatize_ray(dataset, privatizer, id_column="id", batch_size=ROWS_OF_A_BATCH)
     job.write_parquet(str(tmp_path / "out"))
     log = [json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.open()]

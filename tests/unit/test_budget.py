@@ -132,7 +132,7 @@ def test_a_release_that_fails_stays_spent(make: Make, monkeypatch: pytest.Monkey
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt("now")
 
-    monkeypatch.setattr(privatizer.mechanism, "sample", interrupted)
+    monkeypatch.setattr(type(privatizer.mechanism), "sample", interrupted)
     with pytest.raises(KeyboardInterrupt, match="now"):
         privatizer({"text": ["waaa"]}, [0])
     assert budget.spent == 2.0

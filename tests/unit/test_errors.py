@@ -10,6 +10,7 @@ from hf_dxprivacy._optional import require
 ERRORS = [
     errors.InvalidValueError("a"),
     errors.InvalidTypeError("b"),
+    errors.ImmutableError("f"),
     errors.ArtifactError("c"),
     errors.BudgetExceededError("e"),
     errors.MissingExtraError("d", "train"),
@@ -23,7 +24,7 @@ def test_errors_survive_pickling(error: errors.DxPrivacyError) -> None:
 
 
 def test_errors_are_also_the_builtin_that_a_caller_expects() -> None:
-    bases = [ValueError, TypeError, ValueError, ValueError, ImportError]
+    bases = [ValueError, TypeError, AttributeError, ValueError, ValueError, ImportError]
     assert all(isinstance(error, base) for error, base in zip(ERRORS, bases, strict=True))
 
 
