@@ -11,7 +11,7 @@ Content = dict[str, Any]
 # What scripts wrote, by their names.
 Results = dict[str, Content]
 
-START, END = "<!-- {}: made by benchmarks/run.py -->", "<!-- end of {} -->"
+START, END = "<!-- {}: made by benchmarks/{}.py -->", "<!-- end of {} -->"
 
 
 class Goal(NamedTuple):
@@ -112,13 +112,13 @@ def read(folder: Path) -> Results:
     return {file.stem: json.loads(file.read_text("utf-8")) for file in files}
 
 
-def with_part(page: str, name: str, content: str) -> str:
-    """Return a page with another content between the marks of a name.
+def with_part(page: str, name: str, content: str, script: str = "run") -> str:
+    """Return a page with another content between the marks of a name and the script that makes it.
 
     Raises:
         LookupError: If the page lacks the marks.
     """
-    start, end = START.format(name), END.format(name)
+    start, end = START.format(name, script), END.format(name)
     head, found, rest = page.partition(start)
     _, closed, tail = rest.partition(end)
     if not (found and closed):
