@@ -4,8 +4,9 @@
     python benchmarks/sizing.py --page sizing.json --price 0.04  put them on docs/sizing.md
 
 Generated text: words of `wordnet-gloss` with Zipf's frequencies, from parquet to parquet, with a
-worker for each core. Every way privatizes a file and one of three times the size; the speed is that
-of the difference, and what the smaller one took beyond it is the start. Spark needs Java.
+worker for each core. Every way privatizes a text and one of four times the size; the speed is that
+of the difference, and what the smaller one took beyond it is the start. A run before, which is not
+timed, has Java and Ray compile and load what they keep from job to job. Spark needs Java.
 """
 
 import argparse
@@ -13,7 +14,6 @@ import json
 import logging
 import math
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -27,22 +27,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import common
+import speed_page
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
 from hf_dxprivacy.distributed import privatize_ray, privatize_spark
 
 PAGE = common.HERE.parent / "docs" / "sizing.md"
-MARKED = "(?s)(<!-- sizing: made by benchmarks/sizing.py -->\n).*(<!-- end of sizing -->)"
 
 WORKERS = os.cpu_count() or 1
 WORDS_OF_A_ROW = 200
-FACTOR = 3
-# Rows of the smaller file: some seconds of work each.
-ROWS = {"laplace": 500, "tem": 2_000, "calibrated": 2_000}
+FACTOR = 4
+# Rows of the smaller text. The larger one takes Laplace more than ten seconds.
+ROWS = {"laplace": 320, "calibrated": 2_000}
+# Files of a text, and rows of a batch of Ray: enough of both to keep all workers busy to the end.
+FILES = 8 * WORKERS
+BATCH = 20
 
 TARGETS = {"10⁹ words": 1e9, "10¹¹ words": 1e11, "10¹³ words": 1e13}
 PER_CORE = "words/s per core"
 
-# Privatizes a file of parquet into a folder.
+# Privatizes a folder of parquet files into another.
 Way = Callable[[Path, Path, DxPrivatizer], object]
 
 
@@ -53,30 +56,32 @@ def generate(space: EmbeddingSpace, rows: int, target: Path) -> None:
     frequencies = 1 / np.arange(1, len(words) + 1)
     drawn = rng.choice(words, (rows, WORDS_OF_A_ROW), p=frequencies / frequencies.sum())
     table = pa.table({"id": range(rows), "text": [" ".join(row) for row in drawn]})
-    pq.write_table(table, target, row_group_size=50)
+    target.mkdir()
+    size = -(-rows // FILES)
+    for number in range(FILES):
+        pq.write_table(table.slice(number * size, size), target / f"{number}.parquet")
 
 
 def through_map(source: Path, target: Path, privatizer: DxPrivatizer) -> None:
-    """Privatize a file with `Dataset.map`."""
-    rows = datasets.load_dataset(
-        "parquet", data_files=str(source), split="train", cache_dir=str(target)
-    )
+    """Privatize a text with `Dataset.map`."""
+    files = str(source / "*.parquet")
+    rows = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=str(target))
     released = rows.map(privatizer, batched=True, with_indices=True, num_proc=WORKERS)
     released.to_parquet(str(target / "released.parquet"))
 
 
 def through_ray(source: Path, target: Path, privatizer: DxPrivatizer) -> None:
-    """Privatize a file with the Ray that runs."""
+    """Privatize a text with the Ray that runs."""
     import ray
 
     rows = ray.data.read_parquet(str(source))
     actors = ray.data.ActorPoolStrategy(size=WORKERS)
-    released = privatize_ray(rows, privatizer, id_column="id", compute=actors)
+    released = privatize_ray(rows, privatizer, id_column="id", batch_size=BATCH, compute=actors)
     released.write_parquet(str(target))
 
 
 def through_spark(source: Path, target: Path, privatizer: DxPrivatizer) -> None:
-    """Privatize a file with the Spark that runs."""
+    """Privatize a text with the Spark that runs."""
     from pyspark.sql import SparkSession
 
     rows = SparkSession.builder.getOrCreate().read.parquet(str(source))
@@ -108,7 +113,7 @@ def spark_session() -> Iterator[None]:
     settings = {
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "ERROR",
-        # By default a file as small as these is one partition.
+        # By default files as small as these are one partition together.
         "spark.sql.files.maxPartitionBytes": "128k",
         "spark.sql.files.openCostInBytes": "0",
         "spark.sql.shuffle.partitions": str(WORKERS),
@@ -123,19 +128,27 @@ def spark_session() -> Iterator[None]:
     session.stop()
 
 
-def took(way: Way, privatizer: DxPrivatizer, rows: int) -> float:
-    """Return how many seconds a file of so many rows took."""
+def took(way: Way, source: Path, privatizer: DxPrivatizer) -> float:
+    """Return how many seconds a text took."""
     with tempfile.TemporaryDirectory() as folder:
-        source, target = Path(folder) / "in.parquet", Path(folder) / "out"
-        generate(privatizer.space, rows, source)
-        return common.seconds(lambda: way(source, target, privatizer))
+        return common.seconds(lambda: way(source, Path(folder) / "out", privatizer))
 
 
-def measure(way: Way, privatizer: DxPrivatizer, rows: int) -> dict[str, float]:
-    """Return words a second and core, and the seconds before the first."""
-    small, large = (took(way, privatizer, size) for size in (rows, FACTOR * rows))
+def measure(
+    way: Way, texts: tuple[Path, Path], rows: int, privatizer: DxPrivatizer
+) -> dict[str, float]:
+    """Return words a second and core, and the seconds before the first.
+
+    Args:
+        way: What is measured.
+        texts: A text, and one of `FACTOR` times the size.
+        rows: Rows of the first.
+        privatizer: What releases them.
+    """
+    small, large = (took(way, text, privatizer) for text in texts)
     each = (large - small) / (FACTOR - 1)
-    return {"start, s": small - each, PER_CORE: rows * WORDS_OF_A_ROW / each / WORKERS}
+    speed = rows * WORDS_OF_A_ROW / each / WORKERS
+    return {"start, s": small - each, "run, s": large, PER_CORE: speed}
 
 
 # What has to run, and the seed. Map goes first: it forks, and the others start threads.
@@ -147,15 +160,20 @@ WAYS: dict[str, tuple[Way, Callable[[], AbstractContextManager[None]], int | Non
 }
 
 
-def measurements(epsilon: float) -> Iterator[dict[str, Any]]:
-    """Measure every mechanism on every way."""
+def measurements(folder: Path, epsilon: float) -> Iterator[dict[str, Any]]:
+    """Measure every mechanism on every way, with texts that are written into a folder."""
     space = EmbeddingSpace.from_pretrained("wordnet-gloss")
-    for name, (way, running, seed) in WAYS.items():
+    texts = {name: (folder / name, folder / f"{name}-large") for name in ROWS}
+    for name, rows in ROWS.items():
+        for text, size in zip(texts[name], (rows, FACTOR * rows), strict=True):
+            generate(space, size, text)
+    for through, (way, running, seed) in WAYS.items():
         with running():
-            for mechanism, rows in ROWS.items():
-                privatizer = DxPrivatizer(space, mechanism, epsilon, seed=seed)
-                found = measure(way, privatizer, rows)
-                yield {"through": name, "mechanism": mechanism, "workers": WORKERS} | found
+            took(way, texts["laplace"][0], DxPrivatizer(space, "laplace", epsilon, seed=seed))
+            for name, rows in ROWS.items():
+                privatizer = DxPrivatizer(space, name, epsilon, seed=seed)
+                found = measure(way, texts[name], rows, privatizer)
+                yield {"through": through, "mechanism": name, "workers": WORKERS} | found
 
 
 def sizes(rows: list[dict[str, Any]], options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -187,11 +205,8 @@ def content(measured: dict[str, Any], options: argparse.Namespace) -> str:
 def render(options: argparse.Namespace) -> None:
     """Put the tables of an earlier run on the page."""
     tables = content(json.loads(options.page.read_text("utf-8")), options)
-    before = PAGE.read_text("utf-8")
-    after, found = re.subn(MARKED, lambda marks: f"{marks[1]}\n{tables}\n{marks[2]}", before)
-    if not found:
-        raise SystemExit(f"{PAGE} lacks the marks of the tables")
-    PAGE.write_text(after, "utf-8")
+    page = speed_page.with_part(PAGE.read_text("utf-8"), "sizing", tables, "sizing")
+    PAGE.write_text(page, "utf-8")
 
 
 def main() -> None:
@@ -207,7 +222,8 @@ def main() -> None:
         return render(options)
     datasets.disable_caching()
     datasets.disable_progress_bars()
-    rows = list(measurements(options.epsilon))
+    with tempfile.TemporaryDirectory() as folder:
+        rows = list(measurements(Path(folder), options.epsilon))
     common.report("Words a second through map, Ray and Spark", rows, options.json)
     print(f"\n{common.markdown(sizes(rows, options))}")
 

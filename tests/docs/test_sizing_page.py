@@ -20,8 +20,8 @@ def sizing() -> Iterator[ModuleType]:
 
 
 def row(words_a_second: float) -> dict[str, object]:
-    figures = {"workers": 2, "start, s": 1.5, "words/s per core": words_a_second}
-    return {"through": "`Dataset.map`", "mechanism": "tem"} | figures
+    figures = {"workers": 2, "start, s": 1.5, "run, s": 10.5, "words/s per core": words_a_second}
+    return {"through": "`Dataset.map`", "mechanism": "laplace"} | figures
 
 
 def test_machines_hours_and_cost(sizing: ModuleType) -> None:
@@ -47,7 +47,7 @@ def test_the_page_has_the_tables_between_its_marks(
     sizing.render(options)
     after = page.read_text("utf-8")
     assert r"Measured (cpu one \1):" in after
-    assert "| `Dataset.map` | tem | 2 | 1.5 | 1,234 |" in after
+    assert "| `Dataset.map` | laplace | 2 | 1.5 | 10.5 | 1,234 |" in after
     assert "at 0.25 for an hour of a core" in after
     head, tail = before.split("<!-- sizing:")[0], before.split("<!-- end of sizing -->")[1]
     assert after.startswith(head)
