@@ -21,9 +21,11 @@ from hf_dxprivacy.spaces.grid import Grid, Rounded
 
 CELLS = 512
 # Clusters, found among some of the words by some rounds of k-means.
-CLUSTERS, SAMPLE, STEPS = 32, 1 << 14, 5
+CLUSTERS, SAMPLE, STEPS = 32, 1 << 12, 5
 # Inputs and words of one matrix product, which BLAS multiplies at full speed.
 ROWS, COLUMNS = 1024, 1024
+# Inputs whose bounds are finished together: they stay in the cache.
+FINISHED = 128
 # Factors of a smaller vocabulary are kept, which is a fifth faster for short texts.
 KEPT_NUMBERS = 1 << 24
 # What is taken off a bound for rounding that is not of the grid.
@@ -62,6 +64,7 @@ class Cells:
         self, distances: Distances, count: int, order: NDArray[np.int32] | None = None
     ) -> None:
         self._distances = distances
+        _threads.limit_in_worker()
         self.order = _clustered(self._grid, len(distances.vectors)) if order is None else order
         self.starts = first_places(len(self.order), count)
         self._gaps = distances.gaps if distances.metric == "poincare" else None
@@ -78,16 +81,24 @@ class Cells:
         _threads.limit_in_worker()
         bounds = np.empty((len(ids), len(self.starts) - 1), dtype=np.float32)
         for rows in euclidean.blocks(0, len(ids), ROWS):
-            bounds[rows] = self._bounds(ids[rows])
+            halves = self._halves(ids[rows])
+            for part in euclidean.blocks(rows.start, rows.stop, FINISHED):
+                columns = slice(part.start - rows.start, part.stop - rows.start)
+                bounds[part] = self._finished(ids[part], halves[:, columns].T)
         return bounds
 
-    def _bounds(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        queries = self._grid.rounded(ids).as_queries().T
-        count, cell = len(self.starts) - 1, self._extremes
-        blocks = euclidean.blocks(
-            0, count, max(1, self._columns(len(ids)) * count // len(self.order))
-        )
-        halves = np.concatenate([self._least(ids, queries, cells) for cells in blocks]).T
+    def _halves(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Return (cells, m) least halves of squared distances, over the gaps of the words."""
+        queries, count = self._grid.rounded(ids).as_queries().T, len(self.starts) - 1
+        step = max(1, self._columns(len(ids)) * count // len(self.order))
+        blocks = euclidean.blocks(0, count, step)
+        return np.concatenate([self._least(ids, queries, cells) for cells in blocks])
+
+    def _finished(
+        self, ids: NDArray[np.int64], halves: NDArray[np.floating]
+    ) -> NDArray[np.float64]:
+        """Return (m, cells) lower bounds of distances."""
+        cell = self._extremes
         reach = np.sqrt(2.0 * np.maximum(halves, 0.0, dtype=np.float64)) * self._grid.unit
         reach -= cell.error
         reach -= self._grid.errors[ids, None] * cell.stretch
@@ -111,7 +122,7 @@ class Cells:
     def _least(
         self, ids: NDArray[np.int64], queries: NDArray[np.floating], cells: slice
     ) -> NDArray[np.floating]:
-        """Return (cells, m) least halves of squared distances, over the gaps of the words."""
+        """Return what `_halves` does, for some of the cells."""
         first, end = self.starts[cells.start], self.starts[cells.stop]
         halves: NDArray[np.floating] = self._factors(slice(first, end)) @ queries
         if self._gaps is not None:
