@@ -21,7 +21,7 @@ from hf_dxprivacy.mechanisms.certificate import (
     truncation_weight,
 )
 from hf_dxprivacy.mechanisms.levels import privacy_levels
-from hf_dxprivacy.mechanisms.rejection import RowSampler
+from hf_dxprivacy.mechanisms.rejection import SAMPLER, RowSampler
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -51,6 +51,15 @@ class ExponentialMechanism(Mechanism):
         _validate.between(0.0, 1.0, "0.001 is usual", beta=beta)
         _validate.within(SMALLEST_BETA, 1.0, "0.001 is usual", beta=beta)
         self.beta = float(beta)
+
+    @property
+    def law(self) -> dict[str, float | str | None]:
+        """The parameters and the cells.
+
+        Over other cells the same noise would become another word, and the two together would tell
+        more than two independent releases.
+        """
+        return {**super().law, "cells": f"{SAMPLER}:{self.space.cells(self.device).digest}"}
 
     @property
     @abstractmethod

@@ -19,6 +19,10 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 
 Weights = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
+# Number of this way to make words of noise. Who changes it for a seed gives it another number, and
+# with that all noise: two words made in two ways of one noise may tell what two releases may not.
+SAMPLER = 1
+
 CACHE_BYTES = 1 << 26
 # Curves are kept in single precision, in parts of their mass. So much is added to each cell, more
 # than two roundings take away: 1.2e-4 of the mass, in all 512.

@@ -6,6 +6,7 @@ cell, so that one number says nearly all about it. The numbers are minima of pro
 the same in every batch and on every machine.
 """
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -69,6 +70,11 @@ class Cells:
         self.starts = first_places(len(self.order), count)
         self._gaps = distances.gaps if distances.metric == "poincare" else None
 
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 in hexadecimal of which words are in which cells, and in which order."""
+        return hashlib.sha256(self.starts.tobytes() + self.order.tobytes()).hexdigest()
+
     def bounds(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return lower bounds of the distances to all words of each cell but the input itself.
 
@@ -85,6 +91,8 @@ class Cells:
             for part in euclidean.blocks(rows.start, rows.stop, FINISHED):
                 columns = slice(part.start - rows.start, part.stop - rows.start)
                 bounds[part] = self._finished(ids[part], halves[:, columns].T)
+        # Below the normal numbers single precision rounds up by as much as the half.
+        bounds[bounds < np.finfo(np.float32).tiny] = 0.0
         return bounds
 
     def _halves(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:

@@ -14,7 +14,7 @@ from hf_dxprivacy.spaces.grid import LONGEST, Grid
 WORDS = 700
 KINDS = (
     "single", "double", "off-center", "outlier", "tiny", "huge", "extreme", "equal", "one place",
-    "hyperbolic",
+    "hyperbolic", "clusters", "dot", "subnormal",
 )  # fmt: skip
 
 Vectors = NDArray[np.floating[Any]]
@@ -29,13 +29,22 @@ def vectors_of(kind: str) -> Vectors:
         vectors[3] *= 1e4
     if kind == "equal":
         vectors[::2] = vectors[0]
+    if kind == "clusters":
+        # Far from the centroid, each much smaller than single precision resolves there.
+        vectors *= 1e-3
+        vectors += 70.0 * rng.normal(size=(10, 20))[np.arange(WORDS) % 10]
+    if kind == "dot":
+        # Squares of the distances in it underflow.
+        vectors[:100] *= 1e-24
+        vectors[100:] *= 1e-9
     if kind == "one place":
         vectors[:] = 0.25
     if kind == "hyperbolic":
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors *= (1.0 - 10.0 ** rng.uniform(-7, -1, size=(WORDS, 1))) / norms
-    factor = {"tiny": 1e-25, "huge": 1e25, "extreme": 2.0**120}.get(kind, 1.0)
-    return (vectors * factor).astype(np.float32 if kind not in ("double", "hyperbolic") else float)
+    factors = {"tiny": 1e-25, "huge": 1e25, "extreme": 2.0**120, "subnormal": 2e-45}
+    double = kind in ("double", "hyperbolic", "subnormal")
+    return (vectors * factors.get(kind, 1.0)).astype(float if double else np.float32)
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -13,6 +13,7 @@ from safetensors.numpy import load_file
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 from hf_dxprivacy.hub import update_config
 from hf_dxprivacy.mechanisms import TruncatedExponential
+from hf_dxprivacy.privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace, persistence
 from hf_dxprivacy.spaces.cells import Cells
@@ -178,3 +179,18 @@ def test_lists_have_a_length(euclidean_space: EmbeddingSpace) -> None:
     lists = euclidean_space.build_neighbours(1000, progress=False).neighbour_lists
     assert lists is not None
     assert lists.k == 500
+
+
+def test_other_cells_get_other_noise(
+    euclidean_space: EmbeddingSpace, listed: EmbeddingSpace
+) -> None:
+    """One noise made into words in two ways would tell more than two releases."""
+    usual = euclidean_space.build_neighbours(progress=False)
+    laws = [TruncatedExponential(s, 5.0).law for s in (euclidean_space, usual, listed)]
+    assert laws[0] == laws[1] != laws[2]
+    texts = list(euclidean_space.words)
+    released = [
+        DxPrivatizer(space, "tem", 5.0, memoize="row", key=bytes(range(32))).privatize(texts)
+        for space in (euclidean_space, usual)
+    ]
+    assert released[0] == released[1]
