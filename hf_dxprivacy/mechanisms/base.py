@@ -201,15 +201,21 @@ class Mechanism(_validate.Immutable, ABC):
         return () if commit is None else (f"The space is {commit.repo_id} at commit {commit.sha}.",)
 
     @cached_property
+    def caution(self) -> str | None:
+        """Why this ε hides next to nothing in this space, as far as that is known; else None."""
+        return None
+
+    @cached_property
     def guarantee(self) -> PrivacyGuarantee:
         """What this mechanism promises for one word."""
         epsilon = self.certified_epsilon
+        caution = () if self.caution is None else (f"WARNING: {self.caution}.",)
         return PrivacyGuarantee(
             epsilon=epsilon,
             metric=self.metric,
             ldp_epsilon=epsilon * self.diameter,
             neighbour_epsilon={k: epsilon * d for k, d in self.neighbour_distances().items()},
-            assumptions=(*ALWAYS, *self._assumptions(), *self._origin()),
+            assumptions=(*caution, *ALWAYS, *self._assumptions(), *self._origin()),
             log_ratio_bound=self.word_bound,
         )
 

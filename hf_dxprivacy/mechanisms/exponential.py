@@ -32,6 +32,10 @@ BLOCK_BYTES = 1 << 24
 LARGEST_EXPONENT = 700.0
 SMALLEST_BETA = 1e-100
 
+# Words, evenly spaced in row order, that show whether nearly every word stays, and what that means.
+PROBED_WORDS = 50
+NEARLY_ALWAYS = 0.99
+
 
 class ExponentialMechanism(Mechanism):
     """Draws an output y for an input w with probability ∝ exp(−s·min(d(w, y), γ)).
@@ -108,6 +112,21 @@ class ExponentialMechanism(Mechanism):
             part[:] = self._weights(self.space.distances(checked[start : start + step]))
             part /= part.sum(axis=1, keepdims=True)
         return rows
+
+    @cached_property
+    def caution(self) -> str | None:
+        """Says so if nearly every word stays: by the exact law of some words of the space."""
+        probed = np.linspace(0, len(self.space) - 1, PROBED_WORDS).astype(np.int64)
+        stays = float(self.probabilities(probed)[np.arange(len(probed)), probed].mean())
+        if stays < NEARLY_ALWAYS:
+            return None
+        nearest = self.space.neighbour_distances()[1]
+        return (
+            f"at ε = {self.epsilon:g} nearly every word of this space stays as it is, with "
+            f"probability {stays:.4f} on average over {len(probed)} words. ε is per unit of "
+            f"distance, and the median distance to the nearest neighbour is {nearest:.3g}: take a "
+            "smaller ε, or scale the space (rescale, or convert --unit-step)"
+        )
 
     def exact_epsilon(self, progress: bool = False) -> float:
         """Return the true privacy level ε* of this mechanism, over all pairs of inputs.

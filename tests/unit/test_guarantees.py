@@ -5,10 +5,17 @@ import math
 import pickle
 from dataclasses import FrozenInstanceError, replace
 
+import numpy as np
 import pytest
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantees import ALWAYS, PrivacyGuarantee, text_disclosures, upward
+from hf_dxprivacy.mechanisms import (
+    CalibratedExponential,
+    MultivariateLaplace,
+    TruncatedExponential,
+)
+from hf_dxprivacy.spaces import EmbeddingSpace
 
 GUARANTEE = PrivacyGuarantee(
     epsilon=2.5,
@@ -129,3 +136,22 @@ def test_every_disclosure_is_stated_when_it_applies(
 def test_what_always_holds_names_the_idealisation() -> None:
     assert any("Arithmetic is treated as exact" in sentence for sentence in ALWAYS)
     assert any("add up" in sentence for sentence in ALWAYS)
+
+
+@pytest.mark.parametrize("mechanism", [TruncatedExponential, CalibratedExponential])
+def test_an_epsilon_that_hides_nothing_is_told(
+    euclidean_space: EmbeddingSpace, mechanism: type[CalibratedExponential | TruncatedExponential]
+) -> None:
+    """By the exact probability that a word stays."""
+    every = np.arange(len(euclidean_space))
+    for epsilon in (0.5, 60.0):
+        law = mechanism(euclidean_space, epsilon)
+        stays = law.probabilities(every)[every, every].mean()
+        assert (stays > 0.99) == (epsilon == 60.0)
+        assert (law.caution is not None) == (epsilon == 60.0)
+        assert law.guarantee.assumptions[0].startswith("WARNING") == (epsilon == 60.0)
+    text = str(law.guarantee)
+    assert "at ε = 60 nearly every word of this space stays as it is, with probability 0.99" in text
+    nearest = euclidean_space.neighbour_distances()[1]
+    assert f"the nearest neighbour is {nearest:.3g}: take a smaller ε" in text
+    assert MultivariateLaplace(euclidean_space, 60.0).caution is None
