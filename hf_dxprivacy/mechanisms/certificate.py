@@ -4,6 +4,7 @@ Slopes lie on a fixed geometric grid and the largest feasible one is taken: no i
 monotonicity is assumed.
 """
 
+import logging
 import math
 from dataclasses import dataclass
 
@@ -11,6 +12,11 @@ from hf_dxprivacy.mechanisms import certificate_store
 from hf_dxprivacy.mechanisms.certificate_store import STEPS_PER_OCTAVE, grid_rate
 from hf_dxprivacy.mechanisms.levels import privacy_levels
 from hf_dxprivacy.spaces import EmbeddingSpace
+
+logger = logging.getLogger(__name__)
+
+# Processor time for a pair of words, roughly: 43 s for the 25,000 words of wordnet-gloss.
+SECONDS_PER_PAIR = 7e-8
 
 
 @dataclass(frozen=True)
@@ -48,12 +54,25 @@ def certify(
     known = certificate_store.load(space, beta)
     missing = [k for k in wanted_steps(lowest, highest) if k not in known]
     if missing:
+        _announce(len(space), lowest, highest)
         floor = truncation_weight(len(space), beta)
         known |= privacy_levels(space, missing, floor, progress=progress)
     certificate_store.attach(space, beta, known)
     if missing:
         certificate_store.save(space, beta)
     return known
+
+
+def _announce(size: int, lowest: float, highest: float) -> None:
+    """Say that it takes a while, if it does: a progress bar is for terminals only."""
+    seconds = SECONDS_PER_PAIR * size**2
+    if seconds >= 1.0:
+        asked = f"{lowest:g}" if lowest == highest else f"{lowest:g} to {highest:g}"
+        logger.warning(
+            "calibrating ε = %s for a space of %d words, which is remembered: roughly %.0f s of "
+            "processor time; mechanism 'tem' starts at once",
+            *(asked, size, seconds),
+        )
 
 
 def is_certified(space: EmbeddingSpace, epsilon: float, beta: float = 0.001) -> bool:

@@ -47,6 +47,18 @@ def cache_file(cache: Path, space: EmbeddingSpace) -> Path:
     return cache / "certificates" / f"{space.digest}.json"
 
 
+def test_a_long_calibration_is_announced(caplog: pytest.LogCaptureFixture) -> None:
+    CalibratedExponential(make_space(), 2.0)
+    assert not caplog.records
+    points = np.random.default_rng(0).normal(size=(4000, 2)).astype(np.float32)
+    space = EmbeddingSpace.from_vectors([f"w{k}" for k in range(len(points))], points)
+    for _ in range(2):
+        certify(space, 20.0, 20.0, progress=False)
+    (record,) = caplog.records
+    for part in ("calibrating ε = 20 for a space of 4000 words", "1 s of", "'tem' starts at once"):
+        assert part in record.getMessage()
+
+
 def test_levels_are_computed_once_for_a_space(computed: list[int]) -> None:
     space = make_space()
     first = CalibratedExponential(space, 2.0)
