@@ -23,8 +23,8 @@ def require_licence(license: str | None, provenance: Mapping[str, Any]) -> None:
     if license is None and stated(provenance) is None:
         raise InvalidValueError(
             "there is no licence, and others may use what you publish only under one; pass "
-            "license=, for instance 'mit' or 'cc-by-4.0', if the rights are yours to give, or else "
-            "the licence of what the vectors were made from"
+            "license= (--license), for instance 'mit' or 'cc-by-4.0', if the rights are yours to "
+            "give, or else the licence of what the vectors were made from"
         )
 
 

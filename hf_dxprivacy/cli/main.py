@@ -1,6 +1,7 @@
 """The program ``hf-dxprivacy``: finds the verb, runs it, and turns errors into exit codes."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,6 +13,9 @@ from hf_dxprivacy.cli.usage import UsageError
 from hf_dxprivacy.errors import DxPrivacyError
 
 PROGRAM = "hf-dxprivacy"
+
+# 128 + SIGPIPE, the code of a program that is ended because nobody reads what it writes.
+SIGPIPE_CODE = 141
 
 
 class Verb(Protocol):
@@ -52,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0, 1 after an error, 2 after wrong usage, 128 + n after signal n (130 after
-        Ctrl-C).
+        Ctrl-C, 141 when nobody reads the output any more).
     """
     parsers = _Parsers()
     try:
@@ -97,13 +101,23 @@ class _Parsers:
 def _run(args: argparse.Namespace) -> int:
     try:
         VERBS[args.verb].run(args)
+        sys.stdout.flush()
     except UsageError:
         raise
+    except BrokenPipeError:
+        return _stop_printing()
     except Exception as error:
         if args.debug:
             raise
         return _complain(_message(error), 1)
     return 0
+
+
+def _stop_printing() -> int:
+    """End as by SIGPIPE: whoever reads the output, such as `head`, has enough."""
+    # Python flushes the rest when it ends, and would complain.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return SIGPIPE_CODE
 
 
 def _message(error: Exception) -> str:

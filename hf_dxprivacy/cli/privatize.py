@@ -96,6 +96,9 @@ def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
         "overwritten, otherwise THE ORIGINAL TEXT STAYS IN THE OUTPUT",
     )
     add("--format", choices=FORMATS, help="format of INPUT, if its name does not tell")
+    add(
+        "--delimiter", metavar="C", help="what separates the fields of csv or tsv, if it is another"
+    )
     add("--no-quotes", action="store_true", help="a quote in csv or tsv is a letter like any other")
     add("--split", help="split of a dataset on the Hub (train)")
     add("--subset", metavar="NAME", help="configuration of a dataset on the Hub")
@@ -170,7 +173,7 @@ def run(args: argparse.Namespace) -> None:
     with files.open_reader(source, columns) as reader:
         privatizer = _privatizer(args)
         guarantee = str(privatizer.guarantee)
-        _warn(args, columns)
+        _warn(args, columns, privatizer.mechanism.caution)
         with _output(args) as file:
             dialect = files.dialect_of(target, quoted=not args.no_quotes)
             with files.open_sink(reader, source.kind, target, file, dialect) as sink:
@@ -194,7 +197,9 @@ def _source(args: argparse.Namespace) -> "files.Input":
             return files.Input(args.input, "hub", subset=args.subset, split=args.split or "train")
         if args.subset or args.split:
             raise UsageError(f"--split and --subset are for the Hub, but {args.input} is a file")
-        return files.describe_file(args.input, args.format, quoted=not args.no_quotes)
+        return files.describe_file(
+            args.input, args.format, quoted=not args.no_quotes, delimiter=args.delimiter
+        )
 
 
 def _target(args: argparse.Namespace, source: "files.Input") -> str:
@@ -206,6 +211,7 @@ def _target(args: argparse.Namespace, source: "files.Input") -> str:
         raise UsageError(f"the ending of {args.output!r} does not tell the format; .jsonl would do")
     target = target or source.kind
     with usage():
+        files.check_ending(args.output)
         files.check_conversion(source.kind, target)
     if target == "parquet" and (args.output == files.STANDARD or files.is_packed(args.output)):
         raise UsageError("parquet is written to a file, and is compressed by itself")
@@ -262,10 +268,17 @@ def _stopwords(choice: str) -> "str | frozenset[str] | None":
 
     if choice in ("none", "english"):
         return None if choice == "none" else choice
+    if not Path(choice).exists():
+        raise UsageError(
+            f"expected --stopwords to be english, none or a file with one word a line; there is no "
+            f"file {choice}"
+        )
     return files.read_words(Path(choice))
 
 
-def _warn(args: argparse.Namespace, columns: "files.Columns") -> None:
+def _warn(args: argparse.Namespace, columns: "files.Columns", caution: str | None) -> None:
+    if caution:
+        _say(f"warning: {caution}")
     if args.seed is not None:
         _say(SEEDED)
     for name in sorted(set(columns.text) - set(columns.output)):

@@ -4,8 +4,11 @@ import argparse
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
+
+N = TypeVar("N", int, float)
 
 
 class UsageError(Exception):
@@ -25,8 +28,8 @@ def usage() -> Iterator[None]:
 
 def positive(text: str) -> float:
     """Read a finite number above zero."""
-    value = float(text)
-    if not (math.isfinite(value) and value > 0):
+    value = _number(float, text)
+    if value is None or not (math.isfinite(value) and value > 0):
         raise argparse.ArgumentTypeError(f"expected a finite number above zero, got {text}")
     return value
 
@@ -35,8 +38,8 @@ def at_least(bound: int) -> Callable[[str], int]:
     """Return a function that reads a whole number not below the bound."""
 
     def whole(text: str) -> int:
-        value = int(text)
-        if value < bound:
+        value = _number(int, text)
+        if value is None or value < bound:
             raise argparse.ArgumentTypeError(f"expected a whole number >= {bound}, got {text}")
         return value
 
@@ -45,7 +48,14 @@ def at_least(bound: int) -> Callable[[str], int]:
 
 def share(text: str) -> float:
     """Read a number between 0 and 1, without the ends."""
-    value = float(text)
-    if not 0.0 < value < 1.0:
+    value = _number(float, text)
+    if value is None or not 0.0 < value < 1.0:
         raise argparse.ArgumentTypeError(f"expected a number between 0 and 1, got {text}")
     return value
+
+
+def _number(kind: Callable[[str], N], text: str) -> N | None:
+    try:
+        return kind(text)
+    except ValueError:
+        return None

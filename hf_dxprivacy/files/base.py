@@ -26,7 +26,7 @@ class Columns:
     output: tuple[str, ...]
 
     def require(self, present: Sequence[str], where: str, hint: str = "") -> None:
-        """Require every text column once, and every output column at most once.
+        """Require every text column once, and no other column where a result goes.
 
         Args:
             present: The columns that there are.
@@ -34,19 +34,26 @@ class Columns:
             hint: What else may be wrong.
 
         Raises:
-            InvalidValueError: If a column is missing or there are several of that name.
+            InvalidValueError: If a column is missing, there are several of that name, or another
+                one would be lost.
         """
         for name in self.text:
             if name not in present:
                 raise InvalidValueError(
-                    f"{where}: there is no column {name!r}; the columns are {_listed(present)}"
+                    f"{where}: there is no column {name!r}; "
+                    + (f"the columns are {_listed(present)}" if present else "there is none at all")
                     + (f"; {hint}" if hint else "")
                 )
-        for name in (*self.text, *self.output):
             if list(present).count(name) > 1:
                 raise InvalidValueError(
                     f"{where}: there are several columns {name!r}; rename all but one, or text "
                     "would be left as it is in the others"
+                )
+        for name in self.added:
+            if name in present:
+                raise InvalidValueError(
+                    f"{where}: there is a column {name!r} already, which would be lost; name "
+                    "another one for the result (--output-column)"
                 )
 
     @property

@@ -23,6 +23,14 @@ from hf_dxprivacy.files.base import (
 from hf_dxprivacy.files.source import LONGEST_LINE, Line, Source
 from hf_dxprivacy.files.txt import cut_line_end
 
+# What separates the fields of many a file, and how to say so.
+_OTHERS = {
+    ";": "--delimiter ';'",
+    "|": "--delimiter '|'",
+    "\t": "--format tsv",
+    ",": "--format csv",
+}
+
 
 @dataclass(frozen=True)
 class Dialect:
@@ -219,8 +227,7 @@ class DelimitedReader(TextReader, TableReader):
                 break
         header = self._preamble[-1].fields if self._preamble else []
         self._names = [dialect.plain(field) for field in header]
-        if header:
-            columns.require(self._names, source.name, "the first line must name the columns")
+        columns.require(self._names, source.name, _hint(self._names))
         self.total = source.total
 
     @property
@@ -230,15 +237,14 @@ class DelimitedReader(TextReader, TableReader):
 
     @property
     def schema(self) -> pa.Schema:
-        """All columns as strings; of an empty file those that were asked for."""
-        names = self._names or list(self._columns.text)
-        added = [name for name in self._columns.output if name not in names]
+        """All columns as strings."""
+        names = self._names
         if len(set(names)) < len(names):
             raise InvalidValueError(
                 f"{self._source.name}: several columns have the same name, which the output format "
                 "does not allow; rename them"
             )
-        return pa.schema([pa.field(name, pa.string()) for name in (*names, *added)])
+        return pa.schema([pa.field(name, pa.string()) for name in (*names, *self._columns.added)])
 
     def batches(self, size: int) -> Iterator[DelimitedBatch]:
         """Return the rows.
@@ -252,11 +258,9 @@ class DelimitedReader(TextReader, TableReader):
 
     def head(self) -> bytes:
         """Return what precedes the first row, with the columns that are added."""
-        if not self._names:
-            return self._source.bom + "".join(record.end for record in self._preamble).encode()
         *blank, (_, header, end) = self._preamble
-        added = [name for name in self._columns.output if name not in self._names]
-        line = self._dialect.delimiter.join([*header, *map(self._dialect.field, added)])
+        added = map(self._dialect.field, self._columns.added)
+        line = self._dialect.delimiter.join([*header, *added])
         return self._source.bom + "".join([r.end for r in blank] + [line, end]).encode()
 
     def _checked(self) -> Iterator[Record]:
@@ -269,3 +273,11 @@ class DelimitedReader(TextReader, TableReader):
                     "or mend the line"
                 )
             yield record
+
+
+def _hint(names: Sequence[str]) -> str:
+    """Say what may be wrong with the first line, if a column is missing."""
+    for delimiter, option in _OTHERS.items():
+        if len(names) == 1 and delimiter in names[0]:
+            return f"if {delimiter!r} separates the fields, say so ({option})"
+    return "the first line must name the columns"

@@ -42,9 +42,23 @@ def is_packed(name: str) -> bool:
     return name.lower().endswith(".gz")
 
 
-def dialect_of(file_format: str, quoted: bool = True) -> Dialect:
+def dialect_of(file_format: str, quoted: bool = True, delimiter: str | None = None) -> Dialect:
     """Return how the fields of csv or tsv are told apart."""
-    return Dialect(_DELIMITERS.get(file_format, ","), quoted)
+    return Dialect(delimiter or _DELIMITERS.get(file_format, ","), quoted)
+
+
+def check_ending(name: str) -> None:
+    """Require that the ending of a file to write, if it has one, is of a format that is written.
+
+    Raises:
+        InvalidValueError: If not.
+    """
+    ending = Path(name.lower().removesuffix(".gz")).suffix
+    if ending and format_of(name) is None:
+        raise InvalidValueError(
+            f"{name}: can not write the format of the ending {ending!r}; choose one of "
+            f"{', '.join(_ENDINGS)}, or none for the format of the input"
+        )
 
 
 @dataclass(frozen=True)
@@ -57,6 +71,7 @@ class Input:
         quoted: Whether csv and tsv have quotes.
         subset: Configuration of a dataset.
         split: Split of a dataset.
+        delimiter: What stands between the fields of csv or tsv, if not what the format says.
     """
 
     name: str
@@ -64,6 +79,7 @@ class Input:
     quoted: bool = True
     subset: str | None = None
     split: str = "train"
+    delimiter: str | None = None
 
     @property
     def path(self) -> Path | None:
@@ -92,16 +108,20 @@ def is_dataset(name: str, kind: str | None) -> bool:
     return True
 
 
-def describe_file(name: str, kind: str | None, quoted: bool = True) -> Input:
+def describe_file(
+    name: str, kind: str | None, quoted: bool = True, delimiter: str | None = None
+) -> Input:
     """Tell how to read a file.
 
     Args:
         name: A file, or "-" for standard input.
         kind: Its format, instead of what the ending says.
         quoted: Whether csv and tsv have quotes.
+        delimiter: What stands between the fields of csv or tsv, instead of what the format says.
 
     Raises:
-        InvalidValueError: If the format is not known, or can not be read from there.
+        InvalidValueError: If the format is not known, can not be read from there, or has no such
+            delimiter.
     """
     known = kind or format_of(name)
     if known is None:
@@ -111,7 +131,16 @@ def describe_file(name: str, kind: str | None, quoted: bool = True) -> Input:
         )
     if known == "parquet" and (name == STANDARD or is_packed(name)):
         raise InvalidValueError("parquet is read from a file that is not compressed as a whole")
-    return Input(name, known, quoted)
+    if delimiter is not None and (known not in _DELIMITERS or not _can_delimit(delimiter)):
+        raise InvalidValueError(
+            "expected the delimiter of csv or tsv to be one character, no quote and no line end; "
+            f"got {delimiter!r} for {known}"
+        )
+    return Input(name, known, quoted, delimiter=delimiter)
+
+
+def _can_delimit(delimiter: str) -> bool:
+    return len(delimiter) == 1 and delimiter not in '"\r\n'
 
 
 @contextmanager
@@ -141,4 +170,4 @@ def _text_reader(lines: Source, source: Input, columns: Columns) -> Reader:
         return TxtReader(lines, columns)
     if source.kind == "jsonl":
         return JsonLinesReader(lines, columns)
-    return DelimitedReader(lines, dialect_of(source.kind, source.quoted), columns)
+    return DelimitedReader(lines, dialect_of(source.kind, source.quoted, source.delimiter), columns)

@@ -94,8 +94,8 @@ class _Parser:
     """Finds the values of some keys in lines."""
 
     def __init__(self, name: str, columns: Columns) -> None:
-        self._name, self._text = name, frozenset(columns.text)
-        self._wanted = self._text | frozenset(columns.output)
+        self._name, self._columns, self._text = name, columns, frozenset(columns.text)
+        self._added = frozenset(columns.added)
         self.seen: dict[str, None] = {}
 
     def parse(self, numbered: Line) -> "_Object | _Blank":
@@ -136,7 +136,10 @@ class _Parser:
     def _keep(self, found: _Object, number: int, key: str, value: object, span: Span) -> None:
         found.empty = False
         self.seen[key] = None
-        if key not in self._wanted:
+        if key in self._added:
+            # Not only at the end, when the rows have been released for nothing.
+            self._columns.require([*self._columns.text, key], f"{self._name}, line {number}")
+        if key not in self._text:
             return
         if key in found.spans:
             raise InvalidValueError(
@@ -144,8 +147,7 @@ class _Parser:
                 "would be left as it is in the other"
             )
         found.spans[key] = span
-        if key in self._text:
-            found.cells[key] = self._cell(number, key, value)
+        found.cells[key] = self._cell(number, key, value)
 
     def _cell(self, number: int, key: str, value: object) -> Cell:
         if value is None or isinstance(value, str):

@@ -1,5 +1,6 @@
 """Output that is whole or not there: written beside its place, then renamed."""
 
+import errno
 import gzip
 import os
 import secrets
@@ -11,6 +12,9 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from hf_dxprivacy.errors import InvalidValueError
+
+# A write that fails in one of these ways does not say of which file.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def check_output(path: Path, overwrite: bool) -> None:
@@ -71,12 +75,14 @@ def replacing(path: Path, *, overwrite: bool = False, packed: bool = False) -> I
         if target.exists():
             shutil.copymode(target, beside)
         os.replace(beside, target)
-    except BaseException:
+    except BaseException as error:
         for file in reversed(opened):
             # Closing writes what is buffered, which fails again on a full disk.
             with suppress(OSError, ValueError):
                 file.close()
         beside.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in _FULL:
+            raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
         raise
     _sync_folder(target.parent)
 

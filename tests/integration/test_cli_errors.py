@@ -61,6 +61,10 @@ INPUTS = [
         "a.csv: there is no column 'text'; the columns are 'id', 'texts'",
     ),
     ("a.csv", b"text,text\n1,x\n", "several columns 'text'"),
+    ("a.csv", b"", "a.csv: there is no column 'text'; there is none at all; the first line must"),
+    ("a.csv", b"\n\n", "a.csv: there is no column 'text'; there is none at all"),
+    ("a.csv", b"id;text\n1;x\n", "if ';' separates the fields, say so .--delimiter ';'."),
+    ("a.tsv", b"id,text\n1,x\n", "if ',' separates the fields, say so .--format csv."),
     ("a.csv", b"id,text\n1,x\n\n2,y,z\n", "a.csv, line 4: expected 2 fields .* found 3"),
     ("a.csv", b'id,text\n1,"x\ny"\n2\n', "a.csv, line 4: expected 2 fields .* found 1"),
     ("a.csv", b'id,text\n1,"x\n2,y\n', "a.csv, line 2: a quoted field .* does not end"),
@@ -91,6 +95,26 @@ def test_bad_input_is_named_and_leaves_no_output(
     (folder / name).write_bytes(content)
     more = ["--output", f"out.{name.removesuffix('.gz')}", "--epsilon", "5", "--space", "space"]
     _fails(capsys, 1, pattern, [name, *more, "--batch-size", "1"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "where"),
+    [
+        ("a.csv", b"text,stars\nx,1\n", "a.csv"),
+        ("a.jsonl", b'{"text": "x"}\n{"text": "x", "stars": 1}\n', "a.jsonl, line 2"),
+        ("a.parquet", None, "a.parquet"),
+    ],
+)
+def test_no_other_column_is_lost(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes | None, where: str
+) -> None:
+    if content is None:
+        pq.write_table(pa.table({"text": ["x"], "stars": [1]}), name)
+    else:
+        (folder / name).write_bytes(content)
+    arguments = [name, "--output", f"out.{name}", "--epsilon", "5", "--space", "space"]
+    pattern = f"{where}: there is a column 'stars' already, .* .--output-column."
+    _fails(capsys, 1, pattern, [*arguments, "--output-column", "stars"])
 
 
 def test_a_message_does_not_quote_the_text(
@@ -131,7 +155,17 @@ USAGE = [
     (["in.csv", "--epsilon", "5"], "required: --output"),
     (["in.csv", "--output", "out.csv", "--epsilon", "0"], "above zero, got 0"),
     (["in.csv", "--output", "out.csv", "--epsilon", "nan"], "above zero, got nan"),
+    (["in.csv", "--output", "out.csv", "--epsilon", "abc"], "above zero, got abc"),
     (["in.csv", "--output", "out.csv", "--epsilon", "5", "--seed", "-1"], ">= 0, got -1"),
+    (["in.csv", "--output", "out.csv", "--epsilon", "5", "--seed", "1.5"], ">= 0, got 1.5"),
+    (["in.csv", "--output", "o.xlsx", "--epsilon", "5"], "the ending '.xlsx'; choose one of .csv,"),
+    (["in.csv", "--output", "o.pdf.gz", "--epsilon", "5"], "the ending '.pdf'; choose one of .csv"),
+    (["in.csv", "--output", "o.csv", "--epsilon", "5", "--delimiter", ";;"], "one .* got ';;' for"),
+    (["in.jsonl", "--output", "o.jsonl", "--epsilon", "5", "--delimiter", ";"], "for jsonl"),
+    (
+        ["in.csv", "--output", "o.csv", "--epsilon", "5", "--stopwords", "german"],
+        "--stopwords to be english, none or a file .* no file german",
+    ),
     (["in.csv", "--output", "out.csv", "--epsilon", "5", "--num-proc", "0"], ">= 1, got 0"),
     (["in.csv", "--output", "o.csv", "--epsilon", "5", "--device", "abacus"], "device='abacus'"),
     (["in.csv", "--output", "out.csv", "--epsilon", "5", "--lam", "1"], "has no option 'lam'"),
@@ -182,7 +216,6 @@ PLACES = [
     (["in.csv", "--output", "out.csv", "--report", "old.csv"], "old.csv exists already"),
     (["in.csv", "--output", "/dev/null", "--overwrite"], "/dev/null is not a regular file"),
     (["in.csv", "--output", "out.csv", "--space", "nowhere"], "'nowhere', which is none of them"),
-    (["in.csv", "--output", "out.csv", "--stopwords", "nowhere"], "nowhere: No such file"),
 ]
 
 
@@ -241,6 +274,17 @@ def test_what_deserves_a_warning_gets_one(folder: Path, capsys: pytest.CaptureFi
     assert described["guarantee"]["ldp_epsilon"] is None
     assert described["mechanism"] == {"mechanism": "calibrated", "epsilon": 5.0, "beta": 0.001}
     assert "for the owner of the text only" in described["words"]["note"]
+
+
+def test_an_epsilon_that_hides_nothing_gets_a_warning(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "in.csv").write_text("text\nwaab\n")
+    arguments = ["in.csv", "--output", "out.csv", "--overwrite", "--space", "space"]
+    for epsilon, warned in (("1", False), ("60", True)):
+        assert _run(*arguments, "--mechanism", "tem", "--epsilon", epsilon) == 0
+        said = "warning: at ε = 60 nearly every word of this space stays as it is"
+        assert (said in capsys.readouterr().err) == warned
 
 
 def test_debug_shows_where_an_error_arose(folder: Path) -> None:

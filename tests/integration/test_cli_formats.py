@@ -24,7 +24,6 @@ CSV = [
     'text\n"waab"\n""\nwaac\n\n',  # a column alone
     "id,text\n",
     "id,text",
-    "",
     "x,text,x\n1,waab,2\n",  # other columns may have the same name
     'id,text\n5",waab\n6"x",waad\n',  # quotes inside a field without quotes
     "été,text\nçà,wäab 日本 waac\n",
@@ -173,6 +172,15 @@ def test_an_output_column_is_added(
     out = tmp_path / f"out.{kind}"
     assert keep_all(tmp_path / f"in.{kind}", out, "--output-column", "n,1") == 0
     assert out.read_bytes().decode() == expected
+
+
+def test_another_delimiter(tmp_path: Path, keep_all: Run) -> None:
+    content = 'id;text\n1;waab, waac\n2;"waad; waae"\n'
+    (tmp_path / "in.csv").write_text(content)
+    assert keep_all(tmp_path / "in.csv", tmp_path / "out.csv", "--delimiter", ";") == 0
+    assert (tmp_path / "out.csv").read_text() == content
+    assert keep_all(tmp_path / "in.csv", tmp_path / "out.tsv", "--delimiter", ";") == 0
+    assert (tmp_path / "out.tsv").read_text() == "id\ttext\n1\twaab, waac\n2\twaad; waae\n"
 
 
 def test_without_quotes_a_quote_is_a_letter(tmp_path: Path, keep_all: Run) -> None:

@@ -108,11 +108,25 @@ def test_a_full_disk_leaves_nothing_behind(folder: Path, name: str) -> None:
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
     )
     assert failed.returncode == 1
-    assert "File too large" in failed.stderr
+    assert f"error: {name}: File too large" in failed.stderr
     assert "Traceback" not in failed.stderr
     assert "Exception ignored" not in failed.stderr
     assert sorted(os.listdir(folder)) == before
     assert (folder / name).read_text() == "precious"
+
+
+def test_a_reader_that_has_enough_is_no_error(folder: Path) -> None:
+    (folder / "in.txt").write_text(("waab " + "." * 1000 + "\n") * 2000)
+    arguments = ["privatize", "in.txt", "--output", "-", "--epsilon", "5", "--space", "space"]
+    process = subprocess.Popen(
+        [*PROGRAM, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert (process.wait(PATIENCE), process.stderr.read()) == (141, b"")
+    process.stderr.close()
 
 
 def _heed_interrupts() -> None:

@@ -27,7 +27,7 @@ def test_a_licence_is_enough(license: str | None, provenance: dict[str, object])
                    {"licence": "Unknown"}, {"license_file": "LICENSE"}],
 )  # fmt: skip
 def test_none_is_not_enough(provenance: dict[str, object]) -> None:
-    with pytest.raises(InvalidValueError, match=r"there is no licence, .* pass license="):
+    with pytest.raises(InvalidValueError, match=r"no licence, .* pass license= \(--license\)"):
         require_licence(None, provenance)
 
 
