@@ -8,13 +8,13 @@ from typing import Any, ClassVar, TypeVar
 
 from hf_dxprivacy.errors import ArtifactError, HubFileNotFoundError, InvalidValueError
 from hf_dxprivacy.hub import HubAccess, fetch
-from hf_dxprivacy.hub.folder import LIBRARY_NAME
+from hf_dxprivacy.hub.folder import LIBRARY_NAME, PRIVATIZER
 from hf_dxprivacy.hub.records import read_json, to_json, write_whole
 from hf_dxprivacy.spaces import EmbeddingSpace, builtin_names
 from hf_dxprivacy.spaces.locate import may_be_repository
 
 FORMAT_VERSION = 1
-FILE = "privatizer.json"
+FILE = PRIVATIZER
 
 S = TypeVar("S", bound="Settings")
 

@@ -21,6 +21,8 @@ from hf_dxprivacy.hub.records import read_json, to_json, write_whole
 FORMAT_VERSION = 1
 LIBRARY_NAME = "hf_dxprivacy"
 CONFIG = "config.json"
+# In the folder of a privatizer, which holds no artifact.
+PRIVATIZER = "privatizer.json"
 VECTORS = "vectors.safetensors"
 VOCABULARY = "vocabulary.txt"
 
@@ -135,6 +137,11 @@ def read_config(folder: str | Path) -> dict[str, Any]:
         ArtifactError: If it is missing, malformed, incomplete or of a newer format.
     """
     path = Path(folder) / CONFIG
+    if not path.is_file() and path.with_name(PRIVATIZER).is_file():
+        raise ArtifactError(
+            f"{folder} holds a privatizer, not a space; load it with from_pretrained of its class, "
+            "which brings its own ε"
+        )
     config = read_json(path, "expected the folder of an artifact")
     version = config.get("format_version")
     if config.get("library_name") != LIBRARY_NAME or type(version) is not int:

@@ -15,6 +15,8 @@ import safetensors.numpy
 
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import cache_dir, folder, read_artifact, update_config, write_artifact
+from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.spaces import EmbeddingSpace
 
 WORDS = ["the", "naïve", "a b", "no\u00a0break", "\u0085", "日本"]
 FILES = ["config.json", "vectors.safetensors", "vocabulary.txt"]
@@ -315,3 +317,12 @@ def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch
     assert cache_dir() == Path("/h/dxprivacy")
     monkeypatch.setenv("HF_DXPRIVACY_CACHE", "~/own")
     assert cache_dir() == Path.home() / "own"
+
+
+def test_the_folder_of_a_privatizer_is_told(tmp_path: Path) -> None:
+    privatizer = DxPrivatizer("wordnet-gloss", "tem", 2.0)
+    privatizer.save_pretrained(tmp_path / "stored")
+    for make in (DxPrivatizer, EmbeddingSpace.from_pretrained):
+        with pytest.raises(ArtifactError, match="holds a privatizer, not a space; load it with"):
+            make(tmp_path / "stored")
+    assert DxPrivatizer.from_pretrained(tmp_path / "stored").epsilon == 2.0
