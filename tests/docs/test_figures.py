@@ -1,5 +1,7 @@
 """Figures that the pages state, measured again."""
 
+import re
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -57,3 +59,20 @@ def test_words_come_out_unchanged_or_far_away(
     nearer = (distances < to_output[:, None]).sum(axis=1)
     assert 1 - len(inputs) / len(ids) == pytest.approx(kept, abs=0.05)
     assert np.mean(nearer <= 100) == pytest.approx(near, abs=0.06)
+
+
+@pytest.mark.realdata
+def test_the_built_in_spaces_lack_many_words(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """docs/limitations.md and README.md, by the script."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    monkeypatch.setattr("sys.argv", ["missing_words.py", "--data", str(data)])
+    runpy.run_path(str(ROOT / "benchmarks" / "missing_words.py"), run_name="__main__")
+    shares = re.compile(r"^ *\| [^|]+ \| (\d+) ?% \| (\d+) ?% \|$", re.MULTILINE)
+    measured = shares.findall(capsys.readouterr().out)
+    assert len(measured) == 4
+    assert shares.findall((ROOT / "docs" / "limitations.md").read_text("utf-8")) == measured
+    film, _, sms, tweets = (gloss for gloss, _ in measured)
+    said = re.sub(r"\s+", " ", (ROOT / "README.md").read_text("utf-8"))
+    assert f"{film} % of those of film reviews, {sms} % of SMS and {tweets} % of tweets" in said

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,6 +84,18 @@ def test_python_block_runs(code: str, tmp_path: Path, hub: HubServer) -> None:
     # Whoever releases something is shown what holds for it.
     expected = "ε·d-private per word" if "rivatize" in code else "\n"
     assert expected in printed
+
+
+def test_the_ten_lines_have_the_rows_that_they_seem_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    start, _, _ = blocks(ROOT / "README.md", "python")[0].partition("privatizer = ")
+    names: dict[str, Any] = {}
+    exec(start, names)
+    reviews = names["reviews"]
+    assert reviews.num_rows == 100
+    assert reviews[:]["stars"] == [1] * 100
 
 
 @pytest.mark.parametrize("name", NAMES)
