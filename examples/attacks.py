@@ -82,7 +82,8 @@ def main() -> None:
         results += found
         if options.output:
             results.save(options.output)
-    if options.attack == "reconstruction":
+    # Between the ε of a line, of which it takes two.
+    if options.attack == "reconstruction" and len(options.epsilon or ()) != 1:
         print(f"\n{at_equal_kept(results)}")
 
 
@@ -240,7 +241,8 @@ def at_equal_kept(results: Results, levels: Sequence[float] = (0.1, 0.3, 0.5, 0.
         found = np.interp(
             levels, kept, [r.value for r in mine.where(metric="top-1")], left=np.nan, right=np.nan
         )
-        lines.append(f"| {name} | " + " | ".join(f"{value:.3f}" for value in found) + " |")
+        cells = ["" if np.isnan(value) else f"{value:.3f}" for value in found]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 

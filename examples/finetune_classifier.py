@@ -10,7 +10,8 @@ classification. Three set-ups, after section 5.2 of Feyisetan et al. (WSDM 2020)
   test   the model is trained on plain texts, and used on privatized ones
   both   it is trained and used on privatized texts
 
-Printed is a table with 95 % intervals over the repeats, each with releases and a seed of its own.
+Printed is a table with 95 % Student t intervals over the repeats, each with releases and a seed of
+its own. Those of two or three repeats are wide, and may pass the ends of the scale.
 --runs keeps what is done: the same command goes on from there.
 """
 
@@ -18,6 +19,7 @@ import argparse
 import sys
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import datasets
@@ -56,6 +58,13 @@ def main() -> None:
     """Train and test in every set-up, and print how well that went."""
     options = parse_arguments()
     datasets.disable_progress_bars()
+    with TemporaryDirectory() as temporary:
+        options.output = options.output or Path(temporary)
+        sweep(options)
+
+
+def sweep(options: argparse.Namespace) -> None:
+    """Do so, with a folder for the trainer."""
     task = read_task(
         options.data,
         text_columns=options.text_columns,
@@ -111,7 +120,7 @@ def parse_arguments() -> argparse.Namespace:
     add("--batch_size", type=int, default=16)
     add("--learning_rate", type=float, default=1e-4)
     add("--max_length", type=int, default=128, help="tokens of a text, or of a pair")
-    add("--output", type=Path, default=Path("classifier"), help="folder for the last trained model")
+    add("--output", type=Path, help="keep the model that was trained last in this folder")
     add("--push_to_hub", metavar="REPO", help="push the last trained model to this repository")
     add("--runs", type=Path, help="JSON lines file that keeps what is done")
     add("--save", type=Path, help="write all figures there, as JSON lines")

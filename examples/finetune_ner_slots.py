@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import datasets
@@ -33,18 +34,25 @@ def main() -> None:
     """Train, measure the model, perturb, and measure what is left of the names."""
     options = parse_arguments()
     datasets.disable_progress_bars()
+    with TemporaryDirectory() as temporary:
+        options.output = options.output or Path(temporary)
+        measure(options)
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Do so, with a folder for the model."""
     train, test = (
         read_rows(options, split, rows)
         for split, rows in (
-            (options.train_split, options.train_rows),
-            (options.test_split, options.test_rows),
+            (options.train_split, options.train_rows or options.rows),
+            (options.test_split, options.test_rows or options.rows),
         )
     )
     trainer = make_trainer(train, options)
     if options.epochs:
         trainer.train()
         trainer.save_model()
-        print(f"trained on {len(train)} sentences, {options.epochs:g} epochs: {options.output}")
+        print(f"trained on {len(train)} sentences, {options.epochs:g} epochs")
     if options.push_to_hub:
         print(f"pushed: {trainer.push_to_hub()}")
     f1, recall = span_scores(test["tags"][:], predicted_tags(trainer, test))
@@ -80,13 +88,14 @@ def parse_arguments() -> argparse.Namespace:
     add("--tags_column", default="ner_tags", help="lists of BIO tags, names or class labels")
     add("--train_split", default="train", help="of the Hub, or by the column 'split' of a file")
     add("--test_split", default="validation")
-    add("--train_rows", type=int, help="all by default")
-    add("--test_rows", type=int, help="all by default")
+    add("--rows", type=int, help="of each part; all by default")
+    add("--train_rows", type=int, help="as many as --rows by default")
+    add("--test_rows", type=int, help="as many as --rows by default")
     add("--model", required=True, help="any model of transformers: folder, or id on the Hub")
     add("--epochs", type=float, default=2.0, help="0 uses the model as it is")
     add("--batch_size", type=int, default=16)
     add("--learning_rate", type=float, default=1e-4)
-    add("--output", type=Path, default=Path("ner-model"), help="folder for the trained model")
+    add("--output", type=Path, help="keep the trained model in this folder")
     add("--push_to_hub", metavar="REPO", help="push the trained model to this repository")
     add("--labels", nargs="+", default=["PER", "LOC"], help="what to perturb")
     add("--space", default="wordnet-gloss", help="see EmbeddingSpace.from_pretrained")

@@ -30,8 +30,8 @@ def main() -> None:
     train, test = (
         read_rows(options, split, rows)
         for split, rows in (
-            (options.train_split, options.train_rows),
-            (options.test_split, options.test_rows),
+            (options.train_split, options.train_rows or options.rows),
+            (options.test_split, options.test_rows or options.rows),
         )
     )
     print(f"{len(train)} commands to train with, {len(test)} to test with\n")
@@ -59,8 +59,9 @@ def parse_arguments() -> argparse.Namespace:
     add("--intent_column", default="intent")
     add("--train_split", default="train", help="of the Hub, or by the column 'split' of a file")
     add("--test_split", default="test")
-    add("--train_rows", type=int, help="all by default")
-    add("--test_rows", type=int, help="all by default")
+    add("--rows", type=int, help="of each part; all by default")
+    add("--train_rows", type=int, help="as many as --rows by default")
+    add("--test_rows", type=int, help="as many as --rows by default")
     add("--space", default="wordnet-gloss", help="see EmbeddingSpace.from_pretrained")
     add("--mechanism", default="calibrated")
     add("--epsilon", type=float, nargs="+", default=[2.0, 5.0, 8.0, 12.0])

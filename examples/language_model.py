@@ -9,7 +9,8 @@ how strange they look to it. Without --model a small GPT-2 with random weights i
 tokens are learned from the words of the space, which are public. Perplexities are per token, and
 comparable with the same tokens only.
 
-Printed is a table with 95 % intervals over the repeats, each with releases and a seed of its own.
+Printed is a table with 95 % Student t intervals over the repeats, each with releases and a seed of
+its own. Those of two or three repeats are wide, and may pass the ends of the scale.
 --runs keeps what is done: the same command goes on from there.
 """
 
@@ -18,6 +19,7 @@ import math
 import sys
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import datasets
@@ -56,6 +58,13 @@ def main() -> None:
     """Train and test in every set-up, and print the perplexities."""
     options = parse_arguments()
     datasets.disable_progress_bars()
+    with TemporaryDirectory() as temporary:
+        options.output = options.output or Path(temporary)
+        sweep(options)
+
+
+def sweep(options: argparse.Namespace) -> None:
+    """Do so, with a folder for the trainer."""
     parts = read_parts(options.data, config=options.config, splits=options.splits)
     parts = [part.select_columns([options.text_column]) for part in parts]
     texts = [text or "" for part in parts for text in part[options.text_column]]
@@ -111,7 +120,7 @@ def parse_arguments() -> argparse.Namespace:
     add("--vocabulary", type=int, default=2000, help="tokens of a model with random weights")
     add("--layers", type=int, default=2, help="of a model with random weights")
     add("--width", type=int, default=128, help="of a model with random weights")
-    add("--output", type=Path, default=Path("language-model"), help="folder of the trainer")
+    add("--output", type=Path, help="keep what the trainer writes in this folder")
     add("--runs", type=Path, help="JSON lines file that keeps what is done")
     add("--save", type=Path, help="write all figures there, as JSON lines")
     return parser.parse_args()

@@ -147,6 +147,9 @@ class Results(Sequence[Result]):
 def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
     """Return the mean of independent repeats with its Student t interval.
 
+    The interval of two or three repeats is wide, and passes the ends of a scale, such as 0 and 1 of
+    a share, where the mean is near them.
+
     Args:
         values: (k,) repeats. The interval of a single one is the value itself.
         confidence: In (0, 1).

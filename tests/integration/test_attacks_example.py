@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from example_runs import run
 
 from hf_dxprivacy.results import Results
 
@@ -40,6 +41,14 @@ OPTIONS = {
     "users": ("--repeats", "1", "--texts", "2"),
     "reconstruction": ("--words", "30", "--draws", "20"),
 }
+
+
+def test_one_epsilon_has_nothing_between(rows: Path) -> None:
+    options = ("--data", rows, "--lines", "tem", "--epsilon", 5, "--words", 30, "--draws", 20)
+    output = run("attacks.py", "reconstruction", *options)
+    assert "| tem | 5 | N_w |" in output
+    assert "nan" not in output
+    assert "N_w = " not in output
 
 
 @pytest.mark.parametrize("attack", OPTIONS)
