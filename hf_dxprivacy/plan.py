@@ -66,7 +66,7 @@ class Plan:
         oov: OutOfVocabulary,
         slots: NDArray[np.bool_] | None = None,
     ) -> "Plan":
-        """Look the words up: as they are, then in lower case.
+        """Look the words up: as they are, then in `OTHER_FORMS`.
 
         Args:
             words: (m,) words.

@@ -1,7 +1,7 @@
 """Slots by lists of words, and by how many there may be."""
 
 import math
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,14 @@ class ContentWordSelector(Selector):
     """Selects every word but stop words.
 
     Args:
-        stopwords: "english", or a set of words. They are public.
+        stopwords: "english", or words. They are public.
 
     Raises:
         InvalidTypeError: If it is neither.
         InvalidValueError: If the name is another one.
     """
 
-    def __init__(self, stopwords: str | AbstractSet[str] = "english") -> None:
+    def __init__(self, stopwords: str | Iterable[str] = "english") -> None:
         # Sorted, because a set iterates in another order in every process, and the fingerprint
         # of `Dataset.map` would follow.
         self.stopwords = tuple(sorted(stop_words(stopwords)))

@@ -105,7 +105,7 @@ class RowReader:
             return None
         if isinstance(cell, (bytes, dict)) or not hasattr(cell, "__iter__"):
             raise InvalidTypeError(
-                f"expected a text (str), a list of tokens or None, got a {type(cell).__name__}"
+                f"expected a text (str), a list of tokens or None, got a {_kind(cell)}"
             )
         return self._tokens(iter(cell))
 
@@ -151,9 +151,18 @@ class RowReader:
                 tokens.append(None)
             else:
                 raise InvalidTypeError(
-                    f"expected a list of tokens (str), got one that holds a {type(token).__name__}"
+                    f"expected a list of tokens (str), got one that holds a {_kind(token)}"
                 )
         return TokenRow(words, positions, tokens)
+
+
+def _kind(value: object) -> str:
+    """Return the name of a type, and for what chats and translations consist of the remedy."""
+    remedy = (
+        "; map a function that takes the texts out of it, hands them to privatizer.privatize(), "
+        "and puts the released ones in their places, as docs/columns.md shows for chats"
+    )
+    return type(value).__name__ + remedy * isinstance(value, dict)
 
 
 def is_missing(value: object) -> bool:

@@ -5,7 +5,7 @@ here: the function words of English, and no word that has a content of its own. 
 differ between versions and contain words such as "bill", "computer" or "fire".
 """
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.text.words import Splitter, plain_apostrophes
@@ -27,30 +27,48 @@ ENGLISH = frozenset(
 )
 
 
-def stop_words(choice: "str | Set[str] | None") -> frozenset[str]:
+def stop_words(choice: str | Iterable[str] | None, tokens: bool = True) -> frozenset[str]:
     """Return the words that are released as they are, in the form in which they are compared.
 
     Args:
-        choice: None for no word, "english" for the list of this module, or a set of words.
+        choice: None for no word, "english" for the list of this module, or words.
+        tokens: Whether they may be tokens, which hold what would split a text.
 
     Returns:
         The words, normalized, in lower case and with typewriter apostrophes.
 
     Raises:
-        InvalidValueError: If a name other than "english" is given.
-        InvalidTypeError: If it is neither None, a name nor a set of strings.
+        InvalidValueError: If a name other than "english" is given, or a word is none.
+        InvalidTypeError: If it is neither None, a name nor strings.
     """
     if choice is None:
         return frozenset()
     if isinstance(choice, str):
         if choice != "english":
             raise InvalidValueError(
-                f"expected stopwords to be None, 'english' or a set of words; got {choice!r}"
+                f"expected stopwords to be None, 'english' or words; got {choice!r}"
             )
         return ENGLISH
-    if not isinstance(choice, Set) or not all(isinstance(word, str) for word in choice):
+    words = list(choice) if isinstance(choice, Iterable) else [None]
+    if not all(isinstance(word, str) for word in words):
         raise InvalidTypeError(
-            "expected stopwords to be None, 'english' or a set of strings; "
+            "expected stopwords to be None, 'english' or strings, as in ['the', 'of']; "
             f"got a {type(choice).__name__}"
         )
-    return frozenset(plain_apostrophes(Splitter.normalize(word)) for word in choice)
+    normal = frozenset(Splitter.normalize(word) for word in words)
+    if not tokens:
+        _require_words(normal)
+    return frozenset(map(plain_apostrophes, normal))
+
+
+def _require_words(words: Set[str]) -> None:
+    """Require that each may be found in a text."""
+    splitter = Splitter()
+    never = [repr(word) for word in sorted(words) if splitter.cut(word) != ["", word, ""]]
+    if never:
+        shown = ", ".join(never[:5] + ["…"] * (len(never) > 5))
+        raise InvalidValueError(
+            f"stopwords has what is never one word of a text: {shown}; texts are "
+            "split at spaces, hyphens and other punctuation; give stopwords= one word at a time, "
+            "or say is_split_into_words=True if the data are lists of tokens"
+        )

@@ -46,6 +46,7 @@ _PLAIN_WORD = re.compile(
 # with such a character after it, as in a script that is not Latin.
 _NOT_PLAIN = re.compile(rf"(?:[^{_PLAIN}]|@|://|www\.)[^ ]*(?: [^{_PLAIN}][^ ]*)*")
 
+_ACCENTS = re.compile("[\u0300-\u036f]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -116,5 +117,17 @@ def plain_apostrophes(word: str) -> str:
     return word.lower().replace("’", "'")
 
 
+def without_accents(word: str) -> str:
+    """Return the word as `plain_apostrophes` does, and its letters without accents.
+
+    These are the combining marks of Latin, Greek and Cyrillic. Letters of their own, such as ø, and
+    the vowel signs of other scripts stay.
+    """
+    plain = plain_apostrophes(word)
+    if plain.isascii():
+        return plain
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", plain)))
+
+
 # How a word that a vocabulary lacks is looked up again, in order.
-OTHER_FORMS = (str.lower, plain_apostrophes)
+OTHER_FORMS = (str.lower, plain_apostrophes, without_accents)

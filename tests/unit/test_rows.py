@@ -102,14 +102,20 @@ def test_numpy_strings_are_texts() -> None:
 @pytest.mark.parametrize("cell", [3, 2.5, True, b"secret", {"secret": 1}, object(), np.int64(3)])
 def test_other_cells_are_refused_by_type_alone(cell: object) -> None:
     kind = type(cell).__name__
-    with pytest.raises(InvalidTypeError, match=rf"list of tokens or None, got a {kind}$"):
+    with pytest.raises(InvalidTypeError, match=rf"list of tokens or None, got a {kind}(;|$)"):
         READER.read(cell)
 
 
 @pytest.mark.parametrize("token", [3, 2.5, ["secret"], b"secret", {"secret": 1}])
 def test_other_tokens_are_refused_by_type_alone(token: object) -> None:
-    with pytest.raises(InvalidTypeError, match=rf"one that holds a {type(token).__name__}$"):
+    with pytest.raises(InvalidTypeError, match=rf"one that holds a {type(token).__name__}(;|$)"):
         READER.read(["a", token])
+
+
+@pytest.mark.parametrize("cell", [{"en": "secret"}, [{"role": "user", "content": "secret"}]])
+def test_what_to_do_with_chats_and_translations(cell: object) -> None:
+    with pytest.raises(InvalidTypeError, match=r"a dict; .* privatizer\.privatize\(\).* for chats"):
+        READER.read(cell)
 
 
 def test_a_row_is_the_sequence_of_its_words() -> None:

@@ -1,6 +1,7 @@
 """Words that a caller may choose to keep."""
 
 import re
+from collections.abc import Iterable
 
 import pytest
 
@@ -31,19 +32,38 @@ def test_every_english_one_can_occur() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [{"The", "DON'T", "é"}, frozenset({"the", "don’t", "É"}), {"THE", "don't", "e\u0301"}]
+    "words",
+    [
+        {"The", "DON'T", "é"},
+        ["the", "don’t", "É"],
+        ("THE", "don't", "e\u0301", "the"),
+        {"the": 1, "don't": 2, "é": 3},
+        (word for word in ("the", "don't", "é")),
+    ],
 )
-def test_a_set_is_brought_to_the_form_that_words_are_compared_in(words: set[str]) -> None:
-    assert stop_words(words) == {"the", "don't", "é"}
+def test_words_are_brought_to_the_form_that_they_are_compared_in(words: Iterable[str]) -> None:
+    assert stop_words(words, tokens=False) == {"the", "don't", "é"}
+
+
+@pytest.mark.parametrize("word", ["ice cream", "Well-known", "the ", "", "!", "a.b"])
+def test_what_no_text_has_as_a_word_is_refused(word: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"never one word of a text: {word!r}; .* one word"):
+        stop_words({"the", word}, tokens=False)
+    assert len(stop_words({"the", word})) == 2
+
+
+def test_few_of_many_are_shown() -> None:
+    with pytest.raises(InvalidValueError, match="'a 0', 'a 1', 'a 2', 'a 3', 'a 4', …; texts"):
+        stop_words([f"a {number}" for number in range(9)], tokens=False)
 
 
 def test_another_language_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match=re.escape("'english' or a set of words; got 'de'")):
+    with pytest.raises(InvalidValueError, match=re.escape("'english' or words; got 'de'")):
         stop_words("de")
 
 
-@pytest.mark.parametrize("words", [["the"], ("the",), {"the": 1}, {1}, 5, {"a", None}])
+@pytest.mark.parametrize("words", [["the", 1], {1}, 5, {"a", None}, b"the"])
 def test_other_types_are_refused(words: object) -> None:
     kind = type(words).__name__
-    with pytest.raises(InvalidTypeError, match=f"a set of strings; got a {kind}"):
+    with pytest.raises(InvalidTypeError, match=f"or strings, as in .* got a {kind}"):
         stop_words(words)  # type: ignore[arg-type]
