@@ -16,12 +16,16 @@ Source = str | Callable[[Any], Any]
 
 
 def is_table(examples: object) -> bool:
-    """Tell whether this is a pandas or Arrow batch, as with `with_format`."""
-    return _is_frame(examples) or _is_arrow(examples)
+    """Tell whether this is a pandas, polars or Arrow batch, as with `with_format`."""
+    return _is_frame(examples) or _is_polars(examples) or _is_arrow(examples)
 
 
 def _is_frame(examples: object) -> bool:
     return _is_a(examples, "pandas", "DataFrame")
+
+
+def _is_polars(examples: object) -> bool:
+    return _is_a(examples, "polars", "DataFrame")
 
 
 def _is_arrow(examples: object) -> bool:
@@ -33,13 +37,16 @@ def _is_a(examples: object, module: str, name: str) -> bool:
     return module in sys.modules and isinstance(examples, getattr(sys.modules[module], name))
 
 
-def is_single(examples: Mapping[str, Any], columns: Sequence[str], index: object) -> bool:
+def is_single(
+    examples: Mapping[str, Any], columns: Sequence[str], index: object, split: bool | None
+) -> bool:
     """Tell a single example from a batch (a mapping of equally long columns).
 
     Args:
         examples: What `Dataset.map` handed over.
         columns: The columns that hold text.
         index: The row index or indices that came along, if any.
+        split: Whether a cell is a list of tokens, if known.
     """
     # Only these names tell: values() would decode the images of a whole batch.
     kind = type(examples).__name__
@@ -50,7 +57,11 @@ def is_single(examples: Mapping[str, Any], columns: Sequence[str], index: object
     values = [examples[name] for name in columns]
     if any(map(_is_one, values)):
         return True
-    # A row with a token list looks like a batch of texts; another column may tell them apart.
+    # A row with a token list looks like a batch of texts.
+    entry = next((entry for value in values for entry in value if entry is not None), None)
+    if split is not None and entry is not None:
+        return split and isinstance(entry, str)
+    # Another column may tell them apart.
     values = list(examples.values())
     return any(map(_is_one, values)) or len({len(value) for value in values}) > 1
 
@@ -76,45 +87,51 @@ def require_clear(examples: Mapping[str, Any], columns: Sequence[str]) -> None:
     if texts and all(isinstance(text, str) and len(text.split()) <= 1 for text in texts):
         raise InvalidValueError(
             f"column {columns[0]!r} may hold a batch of one-word texts or the tokens of one row, "
-            "which differ with seed=, memoize= and oov='drop'; pass with_indices=True, which tells "
-            "them apart"
+            "which differ with seed=, memoize= and oov='drop'; make the privatizer with "
+            "is_split_into_words=False for texts and True for tokens, or pass with_indices=True to "
+            "map"
         )
 
 
 def require(
-    examples: Any,
-    columns: Sequence[str],
-    argument: str = "text_column",
-    direct: str = "privatize() for texts",
+    examples: Any, columns: Mapping[str, str], direct: str = "privatize() for texts"
 ) -> None:
     """Require that the examples are of a known form and have all the columns.
 
     Args:
         examples: What `Dataset.map` handed over.
-        columns: Names of columns.
-        argument: What they are given as, for messages.
+        columns: Names of columns, and what each is given as, for messages.
         direct: What takes values outside a data set, for messages.
 
     Raises:
-        InvalidTypeError: If the examples are neither a mapping nor a pandas or Arrow table.
+        InvalidTypeError: If the examples are neither a mapping nor a table.
         InvalidValueError: If a column is missing.
     """
-    if _is_arrow(examples):
-        present = list(examples.column_names)
-    elif _is_frame(examples) or isinstance(examples, Mapping):
-        present = [str(name) for name in examples]
-    else:
+    if not isinstance(examples, Mapping) and not is_table(examples):
+        kind = f"{type(examples).__module__}.{type(examples).__name__}"
         raise InvalidTypeError(
-            "expected an example or a batch (a dict, a pandas DataFrame or an Arrow table, as "
-            f"Dataset.map gives them), got a {type(examples).__name__}; use {direct}, "
-            "and Dataset.map without input_columns="
+            "expected an example or a batch (a dict, a pandas or polars DataFrame or an Arrow "
+            f"table, as Dataset.map gives them), got a {kind.removeprefix('builtins.')}; "
+            f"use {direct}, and Dataset.map without input_columns= and in another format, such as "
+            'with_format("arrow")'
         )
-    missing = [name for name in columns if name not in present]
-    if missing:
-        raise InvalidValueError(
-            f"column {missing[0]!r} is not in the data, which has {', '.join(map(repr, present))}; "
-            f"name the one to use with {argument}="
-        )
+    present = [str(name) for name in _present(examples)]
+    for name, argument in columns.items():
+        if name not in present:
+            raise InvalidValueError(
+                f"column {name!r} is not in the data, which has {', '.join(map(repr, present))}; "
+                f"name the one to use with {argument}"
+            )
+
+
+def _present(examples: Any) -> Iterable[Any]:
+    """Return the names of the columns."""
+    if _is_arrow(examples):
+        examples = examples.column_names
+    elif _is_polars(examples):
+        examples = examples.columns
+    present: Iterable[Any] = examples
+    return present
 
 
 def require_new(examples: Any, outputs: Iterable[str], texts: Sequence[str]) -> None:
@@ -128,7 +145,7 @@ def require_new(examples: Any, outputs: Iterable[str], texts: Sequence[str]) -> 
     Raises:
         InvalidValueError: If one does.
     """
-    present = examples.column_names if _is_arrow(examples) else examples
+    present = list(_present(examples))
     for name in outputs:
         if name not in texts and name in present:
             raise InvalidValueError(
@@ -137,8 +154,10 @@ def require_new(examples: Any, outputs: Iterable[str], texts: Sequence[str]) -> 
             )
 
 
-def read(examples: Any, columns: Sequence[str]) -> Columns:
+def read(examples: Any, columns: Iterable[str]) -> Columns:
     """Return the named columns of a batch as lists of Python values."""
+    if _is_polars(examples):
+        return {name: examples[name].to_list() for name in columns}
     if _is_arrow(examples):
         return {name: examples.column(name).to_pylist() for name in columns}
     return {name: list(examples[name]) for name in columns}
@@ -156,6 +175,8 @@ def write(examples: Any, columns: Columns, sources: Mapping[str, Source]) -> Any
         sources: For each new column where it has its type from: nothing can be inferred from a
             batch in which all values are missing.
     """
+    if _is_polars(examples):
+        return sys.modules["polars"].from_arrow(write(examples.to_arrow(), columns, sources))
     if _is_frame(examples):
         series = sys.modules["pandas"].Series
         frame = examples.copy(deep=False)

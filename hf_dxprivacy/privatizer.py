@@ -1,7 +1,6 @@
 """From rows to rows: the object that goes into `Dataset.map`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, overload
 
@@ -31,10 +30,11 @@ class DxPrivatizer(PromisingPrivatizer):
         mechanism: A name ("calibrated", "tem", "laplace", "mahalanobis", "hyperbolic"), or a
             `Mechanism` of the same space.
         epsilon: ε > 0, per unit of the mechanism's metric. Always your decision; no default.
-        text_column: The column to privatize, or several. A cell is a text or a list of tokens.
+        text_column: The column to privatize, or several. A cell is a text or a list of tokens; see
+            docs/columns.md.
         output_column: Where the result goes, as many as text columns; by default the text columns
             are overwritten.
-        stopwords: Words released as they are: None, "english", or a set.
+        stopwords: Words released as they are: None, "english", or any words.
         oov: What becomes of a word that the space lacks: "centroid" treats all of them as one
             input at the space's centroid, "drop" removes them, "keep" releases them unchanged,
             which is a hole in the guarantee.
@@ -53,6 +53,8 @@ class DxPrivatizer(PromisingPrivatizer):
         key: The secret that `memoize` needs: 32 bytes or more, as ``secrets.token_bytes(32)``
             makes them, or the `Path` of a file that holds them.
         budget: A `PrivacyBudget` that is charged before anything is released.
+        is_split_into_words: Whether cells are lists of tokens, for calls that do not show it:
+            ``with_transform`` and streams, whose batch of texts looks like one row of tokens.
         **options: The mechanism's own options, such as ``lam=`` for "mahalanobis".
 
     Raises:
@@ -68,7 +70,7 @@ class DxPrivatizer(PromisingPrivatizer):
         *,
         text_column: str | Sequence[str] = "text",
         output_column: str | Sequence[str] | None = None,
-        stopwords: str | AbstractSet[str] | None = None,
+        stopwords: str | Iterable[str] | None = None,
         oov: OutOfVocabulary = "centroid",
         case: Case = "lower",
         seed: int | None = None,
@@ -78,8 +80,10 @@ class DxPrivatizer(PromisingPrivatizer):
         user_column: str | None = None,
         key: bytes | Path | None = None,
         budget: PrivacyBudget | None = None,
+        is_split_into_words: bool | None = None,
         **options: Any,
     ) -> None:
+        _validate.one_of((None, False, True), is_split_into_words=is_split_into_words)
         _validate.one_of(("centroid", "drop", "keep"), oov=oov)
         _validate.one_of(("lower", "preserve"), case=case)
         if seed is not None:
@@ -95,7 +99,8 @@ class DxPrivatizer(PromisingPrivatizer):
             if output_column is None
             else columns.names("output_column", output_column, len(self.text_columns))
         )
-        self.stopwords = stop_words(stopwords)
+        self.is_split_into_words = is_split_into_words
+        self.stopwords = stop_words(stopwords, tokens=bool(is_split_into_words))
         self.oov = oov
         self.case = case
         self.seed = None if seed is None else int(seed)
@@ -118,11 +123,6 @@ class DxPrivatizer(PromisingPrivatizer):
     def __repr__(self) -> str:
         settings = ", ".join(f"{k}={v!r}" for k, v in self.mechanism.parameters.items())
         return f"{type(self).__name__}({self.space!r}, {settings}, oov={self.oov!r})"
-
-    @property
-    def epsilon(self) -> float:
-        """ε as it was asked for; `guarantee` says what is certified."""
-        return self.mechanism.epsilon
 
     @property
     def settings(self) -> Settings:
@@ -152,13 +152,13 @@ class DxPrivatizer(PromisingPrivatizer):
         """Privatize one example or a batch, as `Dataset.map` hands them over.
 
         Args:
-            examples: A row or a batch: a dict (of lists), a pandas DataFrame or an Arrow table.
+            examples: A row or a batch: a dict (of lists), or a table of pandas, polars or Arrow.
             indices: The row index or indices, with ``with_indices=True``; used with a seed,
                 and by a budget.
             rank: The worker's number, with ``with_rank=True`` beside it; not used.
 
         Returns:
-            The output columns; for a DataFrame or an Arrow table, the table with them.
+            The output columns; for a table, the table with them.
 
         Raises:
             InvalidValueError: If a column is missing or would be lost, or a row lacks its user.
@@ -169,7 +169,8 @@ class DxPrivatizer(PromisingPrivatizer):
         columns.require(examples, self._inputs)
         columns.require_new(examples, self._sources, self.text_columns)
         table = columns.is_table(examples)
-        if not table and columns.is_single(examples, self.text_columns, indices):
+        split = self.is_split_into_words
+        if not table and columns.is_single(examples, self.text_columns, indices, split):
             row = {name: [examples[name]] for name in self._inputs}
             key = None if indices is None else [indices]
             return {name: cells[0] for name, cells in self._columns(row, key).items()}
@@ -182,12 +183,12 @@ class DxPrivatizer(PromisingPrivatizer):
     @overload
     def privatize(self, texts: str) -> str: ...
     @overload
-    def privatize(self, texts: list[Any] | tuple[Any, ...]) -> list[Cell]: ...
+    def privatize(self, texts: Iterable[Any]) -> list[Cell]: ...
     def privatize(self, texts: Any) -> Any:
         """Privatize a text, or several.
 
         Args:
-            texts: A string, or a sequence of strings (or token lists; None passes through).
+            texts: A string, or several (or token lists; None passes through).
 
         Returns:
             The released text or texts.
@@ -285,13 +286,13 @@ class DxPrivatizer(PromisingPrivatizer):
         """Whether the tokens of one row come out otherwise than as many texts of one word."""
         # A row has one user, so a column of them is a batch.
         matters = self.seed is not None or self.memo is not None or self.oov == "drop"
-        return matters and self.user_column is None
+        return matters and self.user_column is None and self.is_split_into_words is None
 
     @property
-    def _inputs(self) -> tuple[str, ...]:
-        """All columns that are read."""
-        owner = () if self.user_column is None else (self.user_column,)
-        return tuple(dict.fromkeys((*self.text_columns, *owner)))
+    def _inputs(self) -> dict[str, str]:
+        """All columns that are read, and what each is given as."""
+        owner = {} if self.user_column is None else {self.user_column: "user_column="}
+        return owner | dict.fromkeys(self.text_columns, "text_column=")
 
     @property
     def _sources(self) -> dict[str, columns.Source]:

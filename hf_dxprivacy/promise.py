@@ -35,6 +35,11 @@ class PromisingPrivatizer(StoredPrivatizer):
         """The embedding space."""
         return self.mechanism.space
 
+    @property
+    def epsilon(self) -> float:
+        """ε as it was asked for; `guarantee` says what is certified."""
+        return self.mechanism.epsilon
+
     @cached_property
     def guarantee(self) -> PrivacyGuarantee:
         """What holds for each word that goes through this privatizer, and what it rests on."""

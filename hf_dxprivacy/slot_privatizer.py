@@ -147,8 +147,8 @@ class SlotPrivatizer(DxPrivatizer):
         stored_parts.require_public(self.selector)
 
     @property
-    def _inputs(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*super()._inputs, *self.selector.columns)))
+    def _inputs(self) -> dict[str, str]:
+        return dict.fromkeys(self.selector.columns, repr(self.selector)) | super()._inputs
 
     @property
     def _disclosures(self) -> tuple[str, ...]:

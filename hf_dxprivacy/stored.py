@@ -27,8 +27,9 @@ class StoredPrivatizer(_validate.Immutable, Publishable):
     # What may differ between two uses of one stored privatizer.
     per_use: ClassVar[tuple[str, ...]] = (
         *("text_column", "output_column", "seed", "device"),
-        *("memoize", "user_column", "key", "budget"),
+        *("memoize", "user_column", "key", "budget", "is_split_into_words"),
     )
+    is_split_into_words: bool | None
 
     @property
     @abstractmethod
@@ -72,7 +73,8 @@ class StoredPrivatizer(_validate.Immutable, Publishable):
             force_download: Fetch again what the cache has.
             **arguments: With a space, as for the class; ``epsilon=`` is required. With a
                 privatizer, which has its own ε and logs it: ``text_column``, ``output_column``,
-                ``seed``, ``device``, ``memoize``, ``user_column``, ``key``, ``budget``.
+                ``seed``, ``device``, ``memoize``, ``user_column``, ``key``, ``budget``,
+                ``is_split_into_words``.
 
         Raises:
             InvalidValueError: If there is no such space or privatizer, or ε is missing.
@@ -151,7 +153,8 @@ class StoredPrivatizer(_validate.Immutable, Publishable):
                 ", ".join(self._not_stored),
             )
         # The card is about what is loaded from here, which has no seed, key or budget.
-        loaded = self._over(self.space, stored.arguments() | self._own_parts)
+        arguments = stored.arguments() | {"is_split_into_words": self.is_split_into_words}
+        loaded = self._over(self.space, arguments | self._own_parts)
         cards.write_privatizer_card(
             folder, asdict(stored), str(loaded.guarantee), license=license, name=name
         )

@@ -131,14 +131,14 @@ class TokenPrivatizer(_validate.Immutable):
         """Privatize one example or a batch, as `Dataset.map` hands them over.
 
         Args:
-            examples: A row or a batch: a dict (of lists, arrays or tensors), a pandas DataFrame or
-                an Arrow table.
+            examples: A row or a batch: a dict (of lists, arrays or tensors), or a table of pandas,
+                polars or Arrow.
             indices: The row index or indices, with ``with_indices=True``; used with a seed,
                 and by a budget.
             rank: The worker's number, with ``with_rank=True`` beside it; not used.
 
         Returns:
-            The column of ids; for a DataFrame or an Arrow table, the table with it.
+            The column of ids; for a table, the table with it.
 
         Raises:
             InvalidValueError: If the column is missing, or an id out of range.
@@ -147,7 +147,7 @@ class TokenPrivatizer(_validate.Immutable):
         """
         del rank
         name = self.ids_column
-        columns.require(examples, [name], "ids_column", "privatize_ids() for ids")
+        columns.require(examples, {name: "ids_column="}, "privatize_ids() for ids")
         table = columns.is_table(examples)
         cells = columns.read(examples, [name])[name] if table else examples[name]
         single = ids.is_row(cells) if indices is None else isinstance(indices, Integral)

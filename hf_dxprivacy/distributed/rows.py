@@ -63,7 +63,7 @@ class Job:
         """
         ids = None
         if self.id_column is not None:
-            columns.require(table, [self.id_column], "id_column")
+            columns.require(table, {self.id_column: "id_column="})
             ids = row_keys(table.column(self.id_column), self.id_column)
         released: pa.Table = self._privatizer(table, ids)
         return released

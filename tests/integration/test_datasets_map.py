@@ -19,6 +19,7 @@ from hf_dxprivacy.privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import RowReader
 
+MEMOIZED = {"memoize": "row", "key": bytes(range(32))}
 TEXTS = ["Waaa, waab!", None, "", "Zürich  42", " \n", "waac", "waad waae waaf. Waag?"] * 3
 TOKENS = [["Waaa", ",", "waab"], None, [], ["Zürich", None], ["."], ["waac"], ["New York"]] * 3
 FEATURES = Features(
@@ -98,7 +99,7 @@ def check(rows: Any, result: Any, space: EmbeddingSpace, out: str = "text") -> N
 
 @pytest.mark.parametrize("with_indices", [False, True])
 @pytest.mark.parametrize("batched", [False, True])
-@pytest.mark.parametrize("fmt", [None, "numpy", "pandas", "arrow"])
+@pytest.mark.parametrize("fmt", [None, "numpy", "pandas", "polars", "arrow"])
 def test_formats(
     rows: Dataset, privatizer: DxPrivatizer, fmt: str | None, batched: bool, with_indices: bool
 ) -> None:
@@ -107,8 +108,8 @@ def test_formats(
         privatizer, batched=batched, with_indices=with_indices, batch_size=4
     )
     result = mapped.with_format(None)
-    if fmt == "pandas":
-        # What comes back from pandas has the types of pandas: other strings, and no classes.
+    if fmt in ("pandas", "polars"):
+        # What comes back has the types of the library: other strings, and no classes.
         assert result.column_names == rows.column_names
     else:
         assert result.features == rows.features
@@ -117,7 +118,7 @@ def test_formats(
 
 
 @pytest.mark.parametrize("batched", [False, True])
-@pytest.mark.parametrize("fmt", [None, "numpy", "pandas", "arrow"])
+@pytest.mark.parametrize("fmt", [None, "numpy", "pandas", "polars", "arrow"])
 def test_a_new_column(
     rows: Dataset, euclidean_space: EmbeddingSpace, fmt: str | None, batched: bool
 ) -> None:
@@ -125,15 +126,26 @@ def test_a_new_column(
     rows = rows.select_columns(["id", "text"]).select([1, 1, 1, 1, 0, 3, 1])
     privatizer = DxPrivatizer(euclidean_space, "laplace", 2.0, output_column="private")
     # A dict of lists has no types, so here `datasets` needs to be told, and says so.
-    told = Features({**rows.features, "private": Value("string")}) if fmt != "arrow" else None
-    mapped = rows.with_format(fmt).map(
-        privatizer, batched=batched, batch_size=2, features=None if fmt == "pandas" else told
+    told = (
+        Features({**rows.features, "private": Value("string")}) if fmt in (None, "numpy") else None
     )
+    mapped = rows.with_format(fmt).map(privatizer, batched=batched, batch_size=2, features=told)
     result = mapped.with_format(None)
     assert result.column_names == ["id", "text", "private"]
     assert result["text"][:] == rows["text"][:]
     check(rows, result, euclidean_space, "private")
     assert result.features["private"] == result.features["text"]
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_token_lists_in_polars(
+    rows: Dataset, euclidean_space: EmbeddingSpace, batched: bool
+) -> None:
+    privatizer = DxPrivatizer(euclidean_space, "laplace", 2.0, text_column="tokens")
+    result = rows.with_format("polars").map(privatizer, batched=batched, batch_size=4)
+    for old, new in zip(rows, result.with_format(None), strict=True):
+        check_tokens(old["tokens"], new["tokens"], euclidean_space)
+        assert new["text"] == old["text"]
 
 
 @pytest.mark.parametrize("num_proc", [1, 2, 4])
@@ -295,6 +307,37 @@ def test_a_stream_of_token_lists_alone_needs_indices_where_it_matters(
     for batched in (False, True):
         result = list(plain_stream(rows).map(privatizer, batched=batched, with_indices=True))
         assert [len(set(row["tokens"])) > 10 for row in result] == [True, True]
+
+
+def test_tokens_in_a_stream_that_is_told_so(euclidean_space: EmbeddingSpace) -> None:
+    rows = Dataset.from_dict({"tokens": [["waaa"] * 40, [], ["waab", None]], "tags": [[0]] * 3})
+    options: dict[str, Any] = {"text_column": "tokens", "seed": 1, "is_split_into_words": True}
+    privatizer = DxPrivatizer(euclidean_space, "laplace", 2.0, **options)
+    expected = rows.map(privatizer, batched=True)["tokens"][:]
+    assert len(set(expected[0])) > 10
+    for batched in (False, True):
+        result = plain_stream(rows).map(privatizer, batched=batched, batch_size=1)
+        assert [row["tokens"] for row in result] == expected
+
+
+@pytest.mark.parametrize("options", [{"seed": 1}, {"seed": 1, "oov": "drop"}, MEMOIZED], ids=str)
+def test_short_texts_that_are_told_to_be_texts(
+    euclidean_space: EmbeddingSpace, options: dict[str, Any]
+) -> None:
+    """As ``with_transform``, streams and formats hand them over: nothing else tells."""
+    rows = Dataset.from_dict({"text": ["waaa", "", "waab waac", "Zürich", None], "label": [0] * 5})
+    unclear = DxPrivatizer(euclidean_space, "laplace", 0.5, **options)
+    with pytest.raises(InvalidValueError, match="is_split_into_words=False for texts"):
+        rows.with_transform(unclear)[0]
+    privatizer = DxPrivatizer(euclidean_space, "laplace", 0.5, is_split_into_words=False, **options)
+    expected = rows.map(privatizer, batched=True)["text"][:]
+    lazy = rows.with_transform(privatizer)
+    assert lazy[:]["text"] == [row["text"] for row in lazy] == expected
+    for batched in (False, True):
+        stream = plain_stream(rows).map(privatizer, batched=batched, batch_size=1)
+        assert [row["text"] for row in stream] == expected
+        mapped = rows.with_format("numpy").map(privatizer, batched=batched, batch_size=1)
+        assert mapped.with_format(None)["text"][:] == expected
 
 
 def test_streams_are_seeded_like_data_sets(rows: Dataset, euclidean_space: EmbeddingSpace) -> None:

@@ -74,7 +74,7 @@ def check(rows: Dataset, result: Dataset) -> None:
 
 
 @pytest.mark.parametrize("batched", [False, True])
-@pytest.mark.parametrize("form", [None, "numpy", "torch", "pandas", "arrow"])
+@pytest.mark.parametrize("form", [None, "numpy", "torch", "pandas", "polars", "arrow"])
 @pytest.mark.parametrize("padding", [False, True])
 def test_formats(
     privatizer: TokenPrivatizer, tokenizer: Any, form: str | None, batched: bool, padding: bool
@@ -84,7 +84,7 @@ def test_formats(
     mapped = rows.with_format(form, columns=columns, output_all_columns=columns is not None).map(
         privatizer, batched=batched, batch_size=5
     )
-    if form == "pandas":
+    if form in ("pandas", "polars"):
         rows = rows.cast(mapped.features)
     assert mapped.features == rows.features
     check(rows, mapped)

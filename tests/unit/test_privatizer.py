@@ -60,7 +60,7 @@ def make(euclidean_space: EmbeddingSpace) -> Make:
         ({"seed": True}, InvalidTypeError, "expected seed to be an integer, got seed=True"),
         ({"seed": "0"}, InvalidTypeError, "expected seed to be an integer, got seed='0'"),
         ({"stopwords": "german"}, InvalidValueError, "got 'german'"),
-        ({"stopwords": ["the"]}, InvalidTypeError, "a set of strings; got a list"),
+        ({"stopwords": [1]}, InvalidTypeError, "strings, as in .* got a list"),
         ({"text_column": ()}, InvalidTypeError, r"text_column to be a column name or .* got \(\)"),
         ({"text_column": 1}, InvalidTypeError, "text_column to be a column name .* got 1"),
         ({"text_column": ["a", 1]}, InvalidTypeError, "text_column to be a column name"),
@@ -176,6 +176,24 @@ def test_a_batch_has_columns_of_one_length(make: Make) -> None:
     assert [len(token.split()) for token in released] == [2, 3]
 
 
+def test_what_a_row_is_can_be_told(make: Make) -> None:
+    """A list of strings is a batch of texts or one row of tokens."""
+    texts = make(seed=1, is_split_into_words=False)
+    tokens = make(seed=1, is_split_into_words=True)
+    unclear = {"text": ["waaa", "waaa", None]}
+    first, second, none = texts(unclear)["text"]
+    assert (first, none) == (second, None)
+    assert [texts({"text": [text]})["text"][0] for text in ("waaa", None)] == [first, None]
+    assert texts({"text": "waaa"})["text"] == first
+    drawn = tokens({"text": ["waaa"] * 30})["text"]
+    assert tokens({"text": [["waaa"] * 30, []]})["text"] == [drawn, []]
+    assert len(set(drawn)) > 5
+    assert tokens({"text": []}) == texts({"text": []}) == {"text": []}
+    assert tokens({"text": [None], "who": ["a"]}) == {"text": [None]}
+    with pytest.raises(InvalidValueError, match="one of None, False, True; got is_split_into_w"):
+        make(is_split_into_words="yes")
+
+
 @pytest.mark.parametrize("options", [{"seed": 1}, {"oov": "drop"}])
 def test_an_unclear_batch_is_refused_where_it_matters(make: Make, options: dict[str, Any]) -> None:
     """One token list, read as a batch, would give equal tokens equal seeded noise."""
@@ -269,7 +287,10 @@ def test_an_arrow_table_of_tokens_comes_back_whole(make: Make, kind: pa.DataType
 
 
 def test_a_wrong_column_is_named_beside_those_there_are(make: Make) -> None:
-    message = re.escape("column 'text' is not in the data, which has 'review', 'label'; name the")
+    message = re.escape(
+        "column 'text' is not in the data, which has 'review', 'label'; name the one to use with "
+        "text_column="
+    )
     for examples in (
         {"review": "secret", "label": 1},
         {"review": ["secret"], "label": [1]},
@@ -298,7 +319,7 @@ def test_a_cell_that_is_no_text_is_named_by_place_and_type(
     privatizer = make(text_column="review")
     batch = {"review": ["waaa", cell, "waab"], "label": [0, 1, 2]}
     with pytest.raises(
-        InvalidTypeError, match=f"^column 'review', row 1 of the batch: .*(a|an) {kind}$"
+        InvalidTypeError, match=f"^column 'review', row 1 of the batch: .*(a|an) {kind}(;|$)"
     ) as raised:
         privatizer(batch)
     assert "31415" not in str(raised.value)
@@ -389,6 +410,16 @@ def test_all_words_out_of_vocabulary_are_one_input(make: Make) -> None:
     assert make(epsilon=NOISELESS).privatize("Zürich, 42 👍🏽") == f"{nearest}, {nearest} {nearest}"
 
 
+def test_accents_are_put_aside_where_the_space_lacks_them() -> None:
+    """As letter case is; a word that the space has with its accents is another one."""
+    space = EmbeddingSpace.from_vectors(["cafe", "naive", "é", "мои", "o"], 9.0 * np.eye(5))
+    privatizer = DxPrivatizer(space, "tem", NOISELESS, oov="keep", stopwords=["kept"])
+    cells = ["Café CAFÉ cafe\u0301 naïve é мой", "ø ñ"]
+    assert privatizer.privatize(cells) == ["cafe cafe cafe naive é мои", "ø ñ"]
+    bound = privatizer.guarantee.bound
+    assert bound("a café", "a cafe") == 0.0 < bound("a café", "a naïve")
+
+
 def test_dropped_and_kept_words(make: Make) -> None:
     cells = ["Waaa Zürich, 42!", ["Waaa", "Zürich", ",", "42", None]]
     drop = make(epsilon=NOISELESS, oov="drop")
@@ -415,6 +446,13 @@ def test_case_is_preserved_on_request(make: Make) -> None:
     ]
     assert lower.islower()
     assert make(seed=1, case="preserve").privatize(text).split() == expected
+
+
+def test_stop_words_of_token_lists(make: Make) -> None:
+    with pytest.raises(InvalidValueError, match=r"'well-known'; .* is_split_into_words=True"):
+        make(stopwords=["the", "well-known"])
+    privatizer = make(epsilon=1e-3, stopwords=["Well-Known"], is_split_into_words=True)
+    assert privatizer.privatize([["well-known", "waaa"]])[0][0] == "well-known"
 
 
 def test_counts(make: Make) -> None:

@@ -30,6 +30,16 @@ def folder(tmp_path: Path, space: EmbeddingSpace) -> Path:
     return stored
 
 
+def test_stop_words_of_token_lists(tmp_path: Path, space: EmbeddingSpace) -> None:
+    """Only lists of tokens have such words; whether there are any is not stored."""
+    options: dict[str, Any] = {"stopwords": {"well-known"}, "is_split_into_words": True}
+    DxPrivatizer(space, "tem", 2.0, **options).save_pretrained(tmp_path / "stored")
+    with pytest.raises(ArtifactError, match=r"'well-known'; .* is_split_into_words=True"):
+        DxPrivatizer.from_pretrained(tmp_path / "stored")
+    loaded = DxPrivatizer.from_pretrained(tmp_path / "stored", is_split_into_words=True)
+    assert loaded.stopwords == {"well-known"}
+
+
 def _change(folder: Path, **entries: Any) -> None:
     path = folder / "privatizer.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | entries))
