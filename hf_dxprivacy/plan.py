@@ -76,9 +76,11 @@ class Plan:
             slots: (m,) which words are not kept anyway; all by default.
         """
         ids = space.ids(words)
+        missing = np.flatnonzero(ids < 0).tolist()
         for form in OTHER_FORMS:
-            missing = np.flatnonzero(ids < 0)
-            ids[missing] = space.ids([form(words[i]) for i in missing.tolist()])
+            ids[missing] = space.ids([form(words[i]) for i in missing])
+            # In ASCII the first form changes all that any of them does.
+            missing = [i for i in missing if not words[i].isascii() and ids[i] < 0]
         kept = np.zeros(len(words), dtype=np.bool_) if slots is None else ~slots
         if stopwords:
             kept |= np.array([plain_apostrophes(w) in stopwords for w in words], dtype=np.bool_)
