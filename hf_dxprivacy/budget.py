@@ -46,9 +46,9 @@ class PrivacyBudget:
     releases together are spent·d-private: their log-ratio is at most `spent` times the distance of
     the two words. A row is known by its index (use ``with_indices=True``, with which the same
     index of several splits counts as the same row); a call without indices is charged to all rows.
-    All columns of a row are taken for copies of one text. A row that comes several times in one pass
-    (``repeat``, ``concatenate_datasets`` before ``map``) has several indices, and is undercounted:
-    number the rows beforehand, and take unit "user" with that column.
+    All columns of a row are taken for copies of one text. A row that comes several times in one
+    pass (``repeat``, ``concatenate_datasets`` before ``map``) has several indices, and is
+    undercounted: number the rows beforehand, and take unit "user" with that column.
 
     With unit "user", neighbours differ in any words of one user, who is known by the privatizer's
     ``user_column``, and the log-ratio is at most `spent` times the largest distance of a pair of
