@@ -211,9 +211,7 @@ def test_a_model_that_was_used_before_a_fork_does_not_hang(privatizer: SlotPriva
     assert [sum(mask) for mask in mapped["mask"]] == [1] * 8
 
 
-def test_a_loaded_model_in_several_processes(
-    folder: Path, euclidean_space: EmbeddingSpace
-) -> None:
+def test_a_loaded_model_in_several_processes(folder: Path, euclidean_space: EmbeddingSpace) -> None:
     model = transformers.AutoModelForTokenClassification.from_pretrained(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     selector = NerSelector((model, tokenizer))
