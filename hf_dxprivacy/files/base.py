@@ -1,5 +1,6 @@
 """What every file format has in common: columns, batches of rows, readers and sinks."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,8 @@ Cell = str | list[str | None] | None
 # A batch ends here even if it has fewer rows than asked for: long rows shall not fill the memory.
 BATCH_CHARACTERS = 1 << 22
 
-# How much of a name, and how many names, an error message shows.
-_SHOWN_CHARACTERS, _SHOWN_NAMES = 40, 30
+# How many names an error message shows, and how many words a name may have for that.
+_SHOWN_NAMES, _SHOWN_WORDS = 30, 3
 
 
 @dataclass(frozen=True)
@@ -165,9 +166,12 @@ def grouped(records: Iterable[Record], size: int) -> Iterator[list[Record]]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = [
-        repr(name if len(name) <= _SHOWN_CHARACTERS else name[:_SHOWN_CHARACTERS] + "…")
-        for name in names[:_SHOWN_NAMES]
-    ]
+    shown = [_named(name) for name in names[:_SHOWN_NAMES]]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _named(name: str) -> str:
+    """Return a name; not what may be a text, as in the first line of a file without names."""
+    plain = re.sub("[-. ]", "_", name).isidentifier() and len(name.split()) <= _SHOWN_WORDS
+    return repr(name) if plain else f"one of {len(name)} characters"

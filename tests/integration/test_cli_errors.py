@@ -63,6 +63,7 @@ INPUTS = [
     ("a.csv", b"text,text\n1,x\n", "several columns 'text'"),
     ("a.csv", b"", "a.csv: there is no column 'text'; there is none at all; the first line must"),
     ("a.csv", b"\n\n", "a.csv: there is no column 'text'; there is none at all"),
+    ("a.csv", b"my number is 078-05-1120,1\n", "one of 24 characters, one of 1 char"),
     ("a.csv", b"id;text\n1;x\n", "if ';' separates the fields, say so .--delimiter ';'."),
     ("a.tsv", b"id,text\n1,x\n", "if ',' separates the fields, say so .--format csv."),
     ("a.csv", b"id,text\n1,x\n\n2,y,z\n", "a.csv, line 4: expected 2 fields .* found 3"),
