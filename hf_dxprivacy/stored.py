@@ -6,7 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from hf_dxprivacy import _validate, cards, settings
+from hf_dxprivacy import cards, settings
+from hf_dxprivacy._immutable import Immutable
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantees import PrivacyGuarantee
 from hf_dxprivacy.hub import HubAccess, Publishable
@@ -19,7 +20,7 @@ logger = logging.getLogger(__name__)
 P = TypeVar("P", bound="StoredPrivatizer")
 
 
-class StoredPrivatizer(_validate.Immutable, Publishable):
+class StoredPrivatizer(Immutable, Publishable):
     """The part of a privatizer that saves and loads it."""
 
     published_files: ClassVar[tuple[str, ...]] = (settings.FILE, cards.README)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy import _validate, columns
+from hf_dxprivacy._immutable import Immutable
 from hf_dxprivacy.budget import PrivacyBudget, checked
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantees import PrivacyGuarantee, token_disclosures
@@ -29,7 +30,7 @@ _OUTSIDE = -1
 _KEPT = -2
 
 
-class TokenPrivatizer(_validate.Immutable):
+class TokenPrivatizer(Immutable):
     """Replaces the tokens of tokenized texts by other tokens, with metric differential privacy.
 
     Special tokens stay where they are, and no row changes its length, so attention masks and token

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hf_dxprivacy import _validate
+from hf_dxprivacy._immutable import Immutable
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantees import ALWAYS, PrivacyGuarantee
 from hf_dxprivacy.randomness import RowStreams
@@ -25,7 +26,7 @@ METRIC_NAMES = {"euclidean": "Euclidean distance", "poincare": "hyperbolic dista
 M = TypeVar("M", bound="Mechanism")
 
 
-class Mechanism(_validate.Immutable, ABC):
+class Mechanism(Immutable, ABC):
     """A random map from words to words of one space, private for a metric on the words.
 
     The inputs are the words of the space and one symbol that stands for everything out of

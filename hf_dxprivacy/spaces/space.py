@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hf_dxprivacy import _validate
+from hf_dxprivacy._immutable import Immutable
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import HubAccess, HubCommit, Publishable, folder, tensors, update_config
 from hf_dxprivacy.spaces import checks, euclidean, indexing, listing, models, persistence, readers
@@ -17,7 +18,7 @@ from hf_dxprivacy.spaces.locate import Place, locate
 from hf_dxprivacy.spaces.persistence import Extras
 
 
-class EmbeddingSpace(WordSpace, Publishable, _validate.Immutable):
+class EmbeddingSpace(WordSpace, Publishable, Immutable):
     """A vocabulary with one vector per word and a metric; immutable.
 
     Make one with `from_pretrained`, `from_vectors`, `from_text_vectors`, `from_transformers` or

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace, SlotPrivatizer, TokenPrivatizer
-from hf_dxprivacy._validate import Immutable
+from hf_dxprivacy._immutable import Immutable
 from hf_dxprivacy.errors import ImmutableError
 from hf_dxprivacy.mechanisms import MECHANISMS, create_mechanism
 from hf_dxprivacy.slots import ContentWordSelector
