@@ -192,7 +192,7 @@ def main() -> None:
     datasets.disable_caching()
     datasets.disable_progress_bars()
     space = common.glove(options.data)
-    reviews = Reviews(known(Reviews.of(options.data), space))
+    reviews = Reviews(known(Reviews.of(options.data, "mr"), space))
     words = np.random.default_rng(0).permutation(" ".join(reviews.texts).split()).tolist()
     DxPrivatizer(space, "calibrated", PAIRS[MLDP_TEXT][-1].epsilon)
     rows = []
