@@ -59,7 +59,13 @@ GOALS = (
             1.7,
             beside="words/s",
         )
-        for name in ("laplace", "tem, MR and IMDB", "calibrated, MR and IMDB")
+        for name in (
+            "laplace",
+            "tem, MR and IMDB",
+            "tem, MR and IMDB, with lists",
+            "calibrated, MR and IMDB",
+            "calibrated, MR and IMDB, with lists",
+        )
     ),
     *(
         Goal(
