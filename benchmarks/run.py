@@ -86,7 +86,7 @@ def write_page() -> None:
     parts = {
         "goals": table,
         "machine": common.markdown(speed_page.machine_table(runs)),
-        "tables": speed_page.all_tables(latest | long, commands),
+        "tables": speed_page.all_tables(previous | latest | long, commands),
     }
     page = PAGE.read_text("utf-8")
     for name, content in parts.items():

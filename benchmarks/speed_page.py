@@ -39,8 +39,12 @@ class Goal(NamedTuple):
     at_most: bool = False
     beside: str = ""
 
-    def figures(self, results: Results) -> dict[str, Any] | None:
+    def figures(self, results: Results, optional: bool = False) -> dict[str, Any] | None:
         """Return the row of the figure, or None if the script has no results.
+
+        Args:
+            results: What scripts wrote.
+            optional: Return None, too, if there are results without such a row.
 
         Raises:
             LookupError: If there are results, but not one such row.
@@ -48,6 +52,8 @@ class Goal(NamedTuple):
         if self.script not in results:
             return None
         rows = [row for row in results[self.script]["rows"] if self.row.items() <= row.items()]
+        if optional and not rows:
+            return None
         if len(rows) != 1 or self.column not in rows[0]:
             raise LookupError(f"{self.script}: {len(rows)} rows of {self.row} with {self.column!r}")
         return rows[0]
@@ -69,7 +75,8 @@ def goals_table(goals: Sequence[Goal], runs: Sequence[Results]) -> list[dict[str
     """Return the rows of the table of goals: each with its figure in every run, and the verdict."""
     table = []
     for goal in goals:
-        rows = [goal.figures(run) for run in runs]
+        # An earlier run may have had other rows; in the last one a missing row is an error.
+        rows = [*(goal.figures(run, optional=True) for run in runs[:-1]), goal.figures(runs[-1])]
         verdicts = {"met" if goal.is_met(row) else "**missed**" for row in rows if row is not None}
         table.append(
             {
