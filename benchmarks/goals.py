@@ -47,7 +47,7 @@ GOALS = (
         for how, row in (
             ("cold", "map, cold"),
             ("cold, with stored lists", "map, cold, with lists"),
-            ("cold, MR and IMDB", "MR and IMDB, map, cold"),
+            ("cold, MR and IMDB mixed", "MR and IMDB mixed, map, cold"),
         )
     ),
     *(
@@ -61,10 +61,10 @@ GOALS = (
         )
         for name in (
             "laplace",
-            "tem, MR and IMDB",
-            "tem, MR and IMDB, with lists",
-            "calibrated, MR and IMDB",
-            "calibrated, MR and IMDB, with lists",
+            "tem, MR and IMDB mixed",
+            "tem, MR and IMDB mixed, with lists",
+            "calibrated, MR and IMDB mixed",
+            "calibrated, MR and IMDB mixed, with lists",
         )
     ),
     *(

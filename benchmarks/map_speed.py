@@ -42,9 +42,12 @@ class Reviews:
 
     @classmethod
     def of(cls, data: Path, *names: str) -> "Reviews":
-        """Return all reviews of some corpora."""
+        """Return all reviews of some corpora, mixed: workers get as many rows, not words, each."""
         files = [data / "utility" / f"{name}.jsonl.gz" for name in names]
-        return cls([row["text"] for file in files for row in common.jsonl(file)])
+        texts = [row["text"] for file in files for row in common.jsonl(file)]
+        if len(names) > 1:
+            np.random.default_rng(0).shuffle(texts)
+        return cls(texts)
 
     @property
     def words(self) -> int:
@@ -158,7 +161,7 @@ def large(
     name: str, space: EmbeddingSpace, corpus: Reviews, epsilon: float, rounds: int
 ) -> list[dict[str, Any]]:
     """Measure an exponential mechanism on more words, cold."""
-    named = f"{name}, MR and IMDB"
+    named = f"{name}, MR and IMDB mixed"
     cold = [corpus.speed(DxPrivatizer(space, name, epsilon)) for _ in range(rounds)]
     row = {"what": f"{named}, map, cold", "words/s": float(np.median(cold)), "words": corpus.words}
     with_lists = DxPrivatizer(space.build_neighbours(progress=False), name, epsilon)
