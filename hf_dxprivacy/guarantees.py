@@ -35,12 +35,13 @@ _SEEDED = (
 
 _MEMOIZED = {
     "row": "Memoized noise: rows with the same words become the same words in every release under "
-    "one key, ε, mechanism and space, which costs no more than the first. Disclosed: which rows "
-    "have the same words. The statement holds for inputs that agree in this, and only while the "
-    "key stays secret.",
+    "one key, ε, mechanism, space (with its lists of neighbours) and version of this package, "
+    "which costs no more than the first. Disclosed: which rows have the same words. The statement "
+    "holds for inputs that agree in this, and only while the key stays secret.",
     "user": "Memoized noise: a word of a user becomes the same word everywhere, in every release "
-    "under one key, ε, mechanism and space, which costs no more than the first. Bounds add up over "
-    "the different words of a user. Disclosed: which words of a user are equal, and so how often "
+    "under one key, ε, mechanism, space (with its lists of neighbours) and version of this "
+    "package, which costs no more than the first. Bounds add up over the different words of a "
+    "user. Disclosed: which words of a user are equal, and so how often "
     "each comes. The statement holds for inputs that agree in this, and only while the key stays "
     "secret.",
 }

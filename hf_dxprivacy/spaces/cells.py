@@ -2,8 +2,8 @@
 
 Words are clustered, and put in order by cluster and by distance from the centroid; a cell is a run
 of equal length of that order. In many dimensions a word is about as far from all words of such a
-cell, so that one number says nearly all about it. The numbers are minima of products on a `Grid`:
-the same in every batch and on every machine.
+cell, so that one number says nearly all about it. The numbers are minima of products on a `Grid`,
+the same in every batch.
 """
 
 import hashlib
@@ -199,7 +199,7 @@ def _clustered(grid: Grid, size: int) -> NDArray[np.int32]:
         nearest = _nearest(sample, centers)
         means = centers.whole.copy()
         for cluster in np.unique(nearest):
-            # Sums of whole numbers: exact, hence the same everywhere.
+            # Sums of whole numbers are exact in any order.
             means[cluster] = sample.whole[nearest == cluster].mean(axis=0, dtype=np.float64)
         centers = grid.whole(means)
     clusters, norms = np.empty(size, dtype=np.int64), np.empty(size)

@@ -2,8 +2,9 @@
 
 A product of matrices of whole numbers is exact in floating point, whatever the order of its sums,
 if no sum leaves the range in which whole numbers are exact. By Cauchy-Schwarz none does if the
-vectors are short enough. So what is worked out from such products is the same on every machine,
-with any number of threads and on any device, and in any batch.
+vectors are short enough. So what is worked out from such products is the same in any batch, with
+any number of threads and on any device. Between processors of different makes only the step of the
+grid may differ, in its last digit.
 """
 
 import math

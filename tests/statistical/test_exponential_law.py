@@ -1,6 +1,7 @@
 """The exponential mechanisms draw what `probabilities` says, however they draw it."""
 
 import copy
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -74,6 +75,20 @@ def test_few_cells(space: EmbeddingSpace, cells: int, gamma: float | None) -> No
     listed = space.build_neighbours(cells, progress=False)
     mechanism = TruncatedExponential(listed, 1.5, gamma=gamma)
     check_counts(mechanism, rejection_sampled(mechanism, 2, *INPUTS))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "poincare"])
+@pytest.mark.parametrize("kind", [TruncatedExponential, CalibratedExponential])
+def test_words_of_one_vector_and_the_centroid(
+    kind: type[ExponentialMechanism], metric: Literal["euclidean", "poincare"]
+) -> None:
+    # The first nine words are one place, and the last one is where unknown words are.
+    places = np.array([[0.1, 0.2]] * 9 + [[0.7, 0.1], [-0.6, 0.3], [-0.1, -0.4], [0.0, 0.0]])
+    if metric == "euclidean":
+        places[12] = places[:12].mean(axis=0)
+    space = EmbeddingSpace.from_vectors([f"w{k}" for k in range(13)], places, metric=metric)
+    mechanism = kind(space, 1.5)
+    check_counts(mechanism, sampled(mechanism, 4, 0, 8, -1, 12))
 
 
 def test_few_cells_of_the_calibrated_law(space: EmbeddingSpace) -> None:
