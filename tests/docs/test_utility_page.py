@@ -52,9 +52,4 @@ def test_the_original_figure_is_that_of_the_command(data: Path, tmp_path: Path) 
     )
     (printed,) = re.findall(r"^\| original \| .*$", done.stdout, re.MULTILINE)
     (stated,) = re.findall(r"^\| original \| .*$", PAGE, re.MULTILINE)[:1]
-    printed_figures, stated_figures = (
-        np.array([float(figure) for figure in line.split("|")[3].split(" ± ")])
-        for line in (printed, stated)
-    )
-    # Words with accents have been found since: that is a thousandth.
-    np.testing.assert_allclose(printed_figures, stated_figures, atol=0.003)
+    assert stated.split("|")[3].split() == printed.split("|")[3].split()
