@@ -5,7 +5,9 @@
     python scripts/build_builtin_spaces.py
 
 The database files come with Debian's package wordnet-base (Ubuntu's too), in /usr/share/wordnet;
-give another folder with --wordnet. Nothing else is read.
+give another folder with --wordnet. Nothing else is read. With more dimensions:
+
+    python scripts/build_builtin_spaces.py --only wordnet-poincare --dim 100 --output spaces
 """
 
 import argparse
@@ -64,8 +66,8 @@ def main() -> int:
     if arguments.only in (None, GLOSS):
         save(build_gloss(arguments.wordnet), gloss_folder, arguments.wordnet, np.float16)
     if arguments.only in (None, POINCARE):
-        words = EmbeddingSpace.from_pretrained(gloss_folder).words
-        space = build_poincare(arguments.wordnet, words, arguments.threads)
+        gloss = EmbeddingSpace.from_pretrained(GLOSS if arguments.only else gloss_folder)
+        space = build_poincare(arguments.wordnet, gloss.words, arguments.dim, arguments.threads)
         save(space, poincare_folder, arguments.wordnet, np.float64)
     return 0
 
@@ -81,6 +83,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--output", type=Path, default=BUILTIN, help="default: the package itself")
     parser.add_argument("--only", choices=(GLOSS, POINCARE), help="default: both")
+    parser.add_argument("--dim", type=int, default=DIM, help=f"of {POINCARE} (%(default)s)")
     parser.add_argument(
         "--threads",
         type=int,
@@ -95,12 +98,14 @@ def build_gloss(wordnet: Path) -> EmbeddingSpace:
     return train_gloss(wordnet)
 
 
-def build_poincare(wordnet: Path, common: tuple[str, ...], threads: int) -> EmbeddingSpace:
+def build_poincare(
+    wordnet: Path, common: tuple[str, ...], dim: int, threads: int
+) -> EmbeddingSpace:
     """Train wordnet-poincare on the single-word noun lemmas that are common or well connected."""
     relations = noun_relations(wordnet, common)
     # Classes drawn to their direct members as well come to lie among them, not all at the centre.
     both_ways = relations.joined(relations.direct().reversed())
-    space = train_poincare(both_ways, DIM, POINCARE_RECIPE, threads=threads)
+    space = train_poincare(both_ways, dim, POINCARE_RECIPE, threads=threads)
     print(reconstruction(space, relations, sample=2000))
     provenance = space.provenance["recipe"] | {
         "relations": len(relations),

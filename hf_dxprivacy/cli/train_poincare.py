@@ -76,6 +76,12 @@ def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("training").add_argument
     add("--dim", type=at_least(1), default=10, metavar="N", help="dimensions (%(default)s)")
     add("--epochs", type=at_least(1), metavar="N", help="passes over the relations")
+    add(
+        "--refinement",
+        type=at_least(0),
+        metavar="N",
+        help="passes after them that look at the nearest nodes of each (0)",
+    )
     add("--negatives", type=at_least(1), metavar="N", help="nodes to tell each one's classes from")
     add("--learning-rate", type=positive, metavar="X", help="length of a step")
     add("--sharpness", type=positive, metavar="X", help="factor on distances in the loss")
@@ -135,7 +141,7 @@ def run(args: argparse.Namespace) -> None:
 def _recipe(args: argparse.Namespace) -> "PoincareRecipe":
     from hf_dxprivacy.training import PoincareRecipe
 
-    names = ("epochs", "negatives", "learning_rate", "sharpness", "seed")
+    names = ("epochs", "refinement", "negatives", "learning_rate", "sharpness", "seed")
     given = {name: vars(args)[name] for name in names if vars(args)[name] is not None}
     return PoincareRecipe(**given)
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.training import ball, hyperboloid, negatives, sgd
+from hf_dxprivacy.training.nearest import NearestLists
 from hf_dxprivacy.training.recipe import PoincareRecipe
 from hf_dxprivacy.training.relations import Relations
 
@@ -29,6 +30,7 @@ class State:
         best: Points of the look with the best mean average precision, if there was one.
         best_precision: What it was.
         waited: Looks since then.
+        listed: (N, n) points that the lists of the nearest nodes were last made from, if any were.
     """
 
     points: NDArray[np.float64]
@@ -37,6 +39,7 @@ class State:
     best: NDArray[np.float64] | None = None
     best_precision: float = 0.0
     waited: int = 0
+    listed: NDArray[np.float64] | None = None
 
     @classmethod
     def start(cls, nodes: int, dim: int, seed: int) -> "State":
@@ -58,6 +61,7 @@ class Descent:
         self.recipe = recipe
         self.threads = threads
         self.graph = negatives.graph_of(relations.pairs, len(relations.nodes))
+        self.lists = NearestLists(self.graph, recipe, threads, self.in_ball)
         self.nodes = np.unique(relations.pairs[:, 0])
         degrees = relations.degrees().astype(np.float64)
         self.burn_in_table = negatives.alias_table(degrees**recipe.burn_in_exponent)
@@ -68,14 +72,15 @@ class Descent:
         started = time.perf_counter()
         recipe, number = self.recipe, state.epoch
         table = self.burn_in_table if number < recipe.burn_in else self.table
-        settings = (recipe.sharpness, recipe.rate(number))
+        graph = self.graph._replace(nearest=self.lists.at(state))
+        settings = (recipe.sharpness_at(number), recipe.rate(number))
         drawing = (table, recipe.negatives, recipe.near(number))
         shares = np.array_split(state.rng.permutation(self.nodes), self.threads)
         seeds = state.rng.integers(0, 2**64, size=(self.threads, 1), dtype=np.uint64)
         train = KERNELS[recipe.parametrisation]
 
         def work(share: NDArray[np.int64], seed: NDArray[np.uint64]) -> float:
-            return train(state.points, share, self.graph, *drawing, *settings, seed)
+            return train(state.points, share, graph, *drawing, *settings, seed)
 
         with ThreadPoolExecutor(self.threads) as pool:
             loss = sum(pool.map(work, shares, seeds)) / len(self.graph.classes)

@@ -18,12 +18,15 @@ class Graph(NamedTuple):
         classes: (m,) classes of all nodes, sorted within each node.
         member_starts: (N + 1,) where the members of each class start in `members`.
         members: (m,) members of all classes.
+        nearest: (N, k) near nodes that are no classes of a node, to draw from instead of the
+            members of its classes if there are any; k = 0 if not.
     """
 
     starts: NDArray[np.int64]
     classes: NDArray[np.int64]
     member_starts: NDArray[np.int64]
     members: NDArray[np.int64]
+    nearest: NDArray[np.int32]
 
 
 class Table(NamedTuple):
@@ -47,6 +50,7 @@ def graph_of(pairs: NDArray[np.int64], nodes: int) -> Graph:
         np.ascontiguousarray(up[:, 1]),
         _starts(down[:, 1], nodes),
         np.ascontiguousarray(down[:, 0]),
+        np.empty((nodes, 0), dtype=np.int32),
     )
 
 
@@ -81,7 +85,10 @@ draw = numba.njit(inline="always")(_draw)
 
 
 def _draw_near(node: int, graph: Graph, state: NDArray[np.uint64]) -> int:
-    """Draw a member of one of the classes of a node."""
+    """Draw one of the nearest nodes, or a member of one of the classes of a node."""
+    listed = graph.nearest.shape[1]
+    if listed:
+        return int(graph.nearest[node, int(uniform(state) * listed)])
     first, end = graph.starts[node], graph.starts[node + 1]
     above = graph.classes[first + int(uniform(state) * (end - first))]
     first, end = graph.member_starts[above], graph.member_starts[above + 1]
@@ -118,7 +125,7 @@ def _fill_group(
 ) -> int:
     """Fill `group` with the classes of a node and then with drawn nodes; return its end.
 
-    The share `near` of the draws is among the members of the node's classes. What turns out to be
+    The share `near` of the draws is of near nodes, see `draw_near`. What turns out to be
     a class of the node, or the node itself, is left out.
     """
     count = 0

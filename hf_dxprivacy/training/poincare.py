@@ -94,7 +94,7 @@ def train_poincare(
     _check(relations)
     require("numba", "train")
     run = _Run(relations, dim, recipe, device or threads, checkpoint)
-    with tqdm(total=recipe.epochs, desc="Poincaré", unit="epoch", disable=not progress) as bar:
+    with tqdm(total=recipe.all_epochs, desc="Poincaré", unit="epoch", disable=not progress) as bar:
         bar.update(run.state.epoch)
         while not run.is_over:
             epoch = run.epoch()
@@ -132,7 +132,7 @@ class _Run:
     @property
     def is_over(self) -> bool:
         given_up = self.recipe.check_every > 0 and self.state.waited >= self.recipe.patience
-        return given_up or self.state.epoch >= self.recipe.epochs
+        return given_up or self.state.epoch >= self.recipe.all_epochs
 
     def epoch(self) -> Epoch:
         loss, speed = self.descent.epoch(self.state)

@@ -81,6 +81,8 @@ class Checkpoint:
         arrays: dict[str, Any] = {"points": state.points}
         if state.best is not None:
             arrays["best"] = state.best
+        if state.listed is not None:
+            arrays["listed"] = state.listed
         started = time.monotonic()
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         try:

@@ -5,6 +5,7 @@ of a batch step at the same time, from where the batch found them, and a class t
 share takes their steps as one.
 """
 
+import os
 import time
 from typing import Any
 
@@ -15,6 +16,7 @@ from hf_dxprivacy._optional import require
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.training import hyperboloid
 from hf_dxprivacy.training.descent import State
+from hf_dxprivacy.training.nearest import NearestLists
 from hf_dxprivacy.training.negatives import graph_of
 from hf_dxprivacy.training.recipe import PoincareRecipe
 from hf_dxprivacy.training.relations import Relations
@@ -53,9 +55,11 @@ class TorchDescent:
         self.recipe, self.device, self.size = recipe, device, len(relations.nodes)
         _check(device)
         graph = graph_of(relations.pairs, self.size)
+        self.lists = NearestLists(graph, recipe, os.cpu_count() or 1, self.in_ball)
         self.nodes = np.unique(relations.pairs[:, 0])
         self.batch = min(LARGEST, max(1, int(SHARE * len(self.nodes))))
-        self.starts, self.classes, self.member_starts, self.members = map(self._put, graph)
+        self.starts, self.classes, self.member_starts, self.members = map(self._put, graph[:4])
+        self.nearest = self._put(graph.nearest)
         # The relations as sorted numbers, to look them up.
         self.keys = self.classes + self.size * torch.repeat_interleave(self.starts.diff())
         degrees = relations.degrees().astype(np.float64)
@@ -69,6 +73,7 @@ class TorchDescent:
         order = self._put(state.rng.permutation(self.nodes))
         random.manual_seed(int(state.rng.integers(2**62)))
         points, loss = self._put(state.points), 0.0
+        self.nearest = self._put(self.lists.at(state))
         for nodes in order.split(self.batch):
             loss += self._step(points, nodes, state.epoch, random)
         state.points[:] = points.cpu().numpy()
@@ -90,9 +95,10 @@ class TorchDescent:
         rows, places = torch.cat((nodes, classes, drawn.ravel())).unique(return_inverse=True)
         here, above, others = places.split((len(nodes), len(classes), drawn.numel()))
         near = points[rows].requires_grad_()
-        pull = -self.recipe.sharpness * _distances(near[here][:, None], near[others.view_as(drawn)])
+        sharpness = self.recipe.sharpness_at(number)
+        pull = -sharpness * _distances(near[here][:, None], near[others.view_as(drawn)])
         against = pull.masked_fill(self._is_above(nodes, drawn), NOTHING).logsumexp(dim=1)
-        push = self.recipe.sharpness * _distances(near[here[owner]], near[above])
+        push = sharpness * _distances(near[here[owner]], near[above])
         loss = torch.nn.functional.softplus(push + against[owner]).sum()
         (gradient,) = torch.autograd.grad(loss, near)
         points[rows] = _moved(near.detach(), -self.recipe.rate(number) * gradient)
@@ -122,9 +128,12 @@ class TorchDescent:
         share = recipe.near(number)
         if share == 0.0:
             return drawn
-        above = member(self.classes, self.starts, nodes[:, None])
-        siblings = member(self.members, self.member_starts, above)
-        return torch.where(uniform() < share, siblings, drawn)
+        if listed := self.nearest.shape[1]:
+            near = self.nearest[nodes[:, None], (uniform() * listed).long()].long()
+        else:
+            above = member(self.classes, self.starts, nodes[:, None])
+            near = member(self.members, self.member_starts, above)
+        return torch.where(uniform() < share, near, drawn)
 
     def _is_above(self, nodes: Any, drawn: Any) -> Any:
         """Mark what is no other node to compare with: classes of a node, and itself."""

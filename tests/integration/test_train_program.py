@@ -50,6 +50,12 @@ def test_the_largest_part_can_be_chosen(folder: Path) -> None:
     assert space.provenance["largest_component"] is True
 
 
+def test_a_refinement_can_be_asked_for() -> None:
+    assert main(["train-poincare", "pairs", "pairs.tsv", "--refinement", "2", *QUICK]) == 0
+    recipe = EmbeddingSpace.from_pretrained("./space").provenance["recipe"]
+    assert (recipe["epochs"], recipe["refinement"], recipe["stopped"]) == (20, 2, 22)
+
+
 def test_a_device_can_be_chosen() -> None:
     assert main(["train-poincare", "pairs", "pairs.tsv", "--device", "cpu", *QUICK]) == 0
     assert EmbeddingSpace.from_pretrained("./space").provenance["recipe"]["device"] == "cpu"

@@ -105,6 +105,14 @@ def test_learning_rate_burns_in_and_falls() -> None:
     assert recipe.rate(19) == pytest.approx(0.55)
 
 
+def test_settings_change_for_the_refinement() -> None:
+    recipe = PoincareRecipe(epochs=20, final_rate=0.5, refinement=4, refinement_rate=0.02)
+    assert recipe.all_epochs == 24
+    assert [recipe.rate(epoch) for epoch in (20, 22)] == pytest.approx([0.02, 0.015])
+    assert [recipe.near(epoch) for epoch in (20, 23)] == [0.5, 0.5]
+    assert [recipe.sharpness_at(epoch) for epoch in (19, 20)] == [1.0, 4.0]
+
+
 def test_near_negatives_grow_after_the_burn_in() -> None:
     recipe = PoincareRecipe(epochs=20, burn_in=10, near_negatives=0.5)
     assert recipe.near(9) == 0.0
@@ -163,6 +171,9 @@ def test_parts_that_nothing_joins_are_refused(others: list[tuple[str, str]]) -> 
         ({"final_rate": 1.5}, "final_rate <= 1"),
         ({"near_negatives": -0.1}, "0.0 <= near_negatives"),
         ({"patience": 0}, "patience >= 1"),
+        ({"refinement": -1}, "refinement >= 0"),
+        ({"refinement_rate": 0.0}, "refinement_rate > 0"),
+        ({"refinement_sharpness": 0.0}, "refinement_sharpness > 0"),
         ({"parametrisation": "klein"}, "one of 'lorentz', 'poincare'"),
     ],
 )
