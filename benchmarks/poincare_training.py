@@ -78,7 +78,9 @@ def main() -> None:
     arguments = common.parser(__doc__)
     arguments.add_argument("--task", choices=("nouns", "mammals", "gensim"), default="gensim")
     arguments.add_argument("--dims", type=int, nargs="+", default=[5, 10])
-    arguments.add_argument("--epochs", type=int, help="before the refinement, instead of those of the recipe")
+    arguments.add_argument(
+        "--epochs", type=int, help="before the refinement, instead of those of the recipe"
+    )
     arguments.add_argument("--threads", type=int, help="default: all processors")
     arguments.add_argument("--sample", type=int, help="nodes to rank from instead of all")
     arguments.add_argument("--save", type=Path, help="folder for checkpoints and trained spaces")
@@ -126,6 +128,7 @@ def trained(
         "dimensions": dim,
         "system": recipe.parametrisation,
         "mean rank": found.mean_rank,
+        "without the worst hundredth": found.trimmed_mean_rank,
         "MAP": found.mean_average_precision,
         "depth correlation": depth_correlation(space, relations),
         "epochs": recipe.all_epochs,

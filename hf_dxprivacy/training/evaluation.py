@@ -29,11 +29,14 @@ class Reconstruction:
             nodes by distance, with the node's classes as the relevant ones. 1 is perfect.
         mean_rank: Mean over relations of the rank of the class among it and all nodes that are
             not classes of the node. 1 is perfect.
+        trimmed_mean_rank: The same without the worst hundredth of the relations, which can be most
+            of the mean.
         nodes: Number of nodes ranked from.
     """
 
     mean_average_precision: float
     mean_rank: float
+    trimmed_mean_rank: float
     nodes: int
 
 
@@ -132,9 +135,11 @@ def _rank(
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(work, blocks))
+    ranks = np.sort([rank for _, ranks in results for rank in ranks])
     return Reconstruction(
         float(np.mean([value for precisions, _ in results for value in precisions])),
-        float(np.mean([rank for _, ranks in results for rank in ranks])),
+        float(ranks.mean()),
+        float(ranks[: len(ranks) - len(ranks) // 100].mean()),
         len(nodes),
     )
 

@@ -38,6 +38,16 @@ def test_members_of_a_node_count_as_others() -> None:
     assert result.mean_rank == pytest.approx((1 + 2) / 2)
 
 
+def test_the_worst_hundredth_can_be_set_aside() -> None:
+    """Words on a line have the next one as their class, the neighbour before being as near."""
+    names = [f"w{place}" for place in range(300)]
+    line = EmbeddingSpace.from_vectors(names, np.arange(300.0)[:, None])
+    pairs = [(names[place], names[place + 1]) for place in range(199)] + [("w250", "w0")]
+    result = reconstruction(line, Relations.from_names(pairs, nodes=names))
+    assert result.mean_rank == pytest.approx((1 + 198 * 2 + 299) / 200)
+    assert result.trimmed_mean_rank == pytest.approx((1 + 197 * 2) / 198)
+
+
 def _slow(space: EmbeddingSpace, relations: Relations) -> tuple[float, float]:
     """Rank as [N] describes it, one relation at a time."""
     precisions, ranks = [], []
