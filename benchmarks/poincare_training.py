@@ -81,6 +81,7 @@ def main() -> None:
     arguments.add_argument(
         "--epochs", type=int, help="before the refinement, instead of those of the recipe"
     )
+    arguments.add_argument("--refinement", type=int, help="epochs of it")
     arguments.add_argument("--threads", type=int, help="default: all processors")
     arguments.add_argument("--sample", type=int, help="nodes to rank from instead of all")
     arguments.add_argument("--save", type=Path, help="folder for checkpoints and trained spaces")
@@ -92,9 +93,9 @@ def main() -> None:
         )
         return
     relations = nouns if options.task == "nouns" else mammals(nouns)
-    recipe = RECIPES[options.task]
-    if options.epochs:
-        recipe = replace(recipe, epochs=options.epochs)
+    asked = {"epochs": options.epochs, "refinement": options.refinement}
+    given = {name: value for name, value in asked.items() if value is not None}
+    recipe = replace(RECIPES[options.task], **given)
     rows: list[dict[str, Any]] = []
     for dim in options.dims:
         rows.append(trained(relations, dim, recipe, options))
