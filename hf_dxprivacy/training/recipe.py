@@ -92,7 +92,7 @@ class PoincareRecipe:
 
     def rate(self, epoch: int) -> float:
         """Return the learning rate of an epoch, counted from 0."""
-        if epoch < self.burn_in:
+        if epoch < min(self.burn_in, self.epochs):
             return self.learning_rate * self.burn_in_rate
         start = self.refinement_rate if self.refines(epoch) else self.learning_rate
         return start * (1.0 + self._passed(epoch) * (self.final_rate - 1.0))

@@ -111,6 +111,9 @@ def test_settings_change_for_the_refinement() -> None:
     assert [recipe.rate(epoch) for epoch in (20, 22)] == pytest.approx([0.02, 0.015])
     assert [recipe.near(epoch) for epoch in (20, 23)] == [0.5, 0.5]
     assert [recipe.sharpness_at(epoch) for epoch in (19, 20)] == [1.0, 4.0]
+    # It comes after the epochs, whether they were enough for the burn-in or not.
+    short = replace(recipe, epochs=2, burn_in=10)
+    assert [short.rate(epoch) for epoch in (1, 2)] == pytest.approx([0.005, 0.02])
 
 
 def test_near_negatives_grow_after_the_burn_in() -> None:
