@@ -149,25 +149,18 @@ GOALS = (
         )
         for name in ("poincare", "lorentz")
     ),
-    Goal(
-        "nouns, 10 dimensions, MAP",
-        "",
-        "nouns",
-        {"dimensions": 10, "system": "lorentz"},
-        "MAP",
-        0.85,
-        "",
-        beside="mean rank",
-    ),
-    Goal(
-        "nouns, 10 dimensions, MAP",
-        "",
-        "nouns",
-        {"dimensions": 10, "system": "lorentz"},
-        "MAP",
-        0.92,
-        "",
-        beside="mean rank",
+    *(
+        Goal(
+            "nouns, 10 dimensions, MAP",
+            "",
+            "nouns",
+            {"dimensions": 10, "system": "lorentz"},
+            "MAP",
+            goal,
+            "",
+            beside="mean rank",
+        )
+        for goal in (0.85, 0.92)
     ),
     Goal(
         "nouns, 10 dimensions, training",
