@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test test-oldest lint bench clean
+.PHONY: demo test test-fast test-oldest durations lint bench clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
@@ -12,9 +12,18 @@ demo: $(VENV)/.demo
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto
 
+# Without those that start a browser, a cluster, a large model or an example.
+test-fast: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
 # The same tests with the lowest versions that pyproject.toml allows.
 test-oldest: $(VENV)-oldest/.dev
 	$(VENV)-oldest/bin/python -m pytest -n auto
+
+# The slowest tests, kept in the repository: run it on an idle machine when tests were added.
+durations: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto -q --durations=60 --durations-min=1 | tee $(VENV)/tests.log
+	sed -n '/slowest/,/^=* short/p' $(VENV)/tests.log | grep ' call \| setup ' > tests/durations.txt
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -2,18 +2,37 @@
 
 >>> from datasets import load_dataset
 >>> from hf_dxprivacy import DxPrivatizer
->>> privatizer = DxPrivatizer.from_pretrained("wordnet-gloss", epsilon=5.0)
+>>> privatizer = DxPrivatizer.from_pretrained(
+...     "english", mechanism="hierarchical", epsilon=1.5)
 >>> private = load_dataset("csv", data_files="reviews.csv").map(privatizer, batched=True)
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from hf_dxprivacy._version import __version__
-from hf_dxprivacy.budget import PrivacyBudget
-from hf_dxprivacy.errors import DxPrivacyError
-from hf_dxprivacy.guarantees import PrivacyGuarantee
-from hf_dxprivacy.privatizer import DxPrivatizer
-from hf_dxprivacy.slot_privatizer import SlotPrivatizer
-from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.tokens import TokenPrivatizer
+
+if TYPE_CHECKING:
+    from hf_dxprivacy.errors import DxPrivacyError
+    from hf_dxprivacy.guarantee import PrivacyGuarantee
+    from hf_dxprivacy.privatizers.budget import PrivacyBudget
+    from hf_dxprivacy.privatizers.fingerprint import publishable
+    from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
+    from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+    from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
+    from hf_dxprivacy.spaces import EmbeddingSpace
+
+# Imported when they are first asked for, so that the help of the command line needs no NumPy.
+_MODULES = {
+    "DxPrivacyError": "errors",
+    "DxPrivatizer": "privatizers.text_privatizer",
+    "EmbeddingSpace": "spaces",
+    "PrivacyBudget": "privatizers.budget",
+    "PrivacyGuarantee": "guarantee",
+    "SlotPrivatizer": "privatizers.slot_privatizer",
+    "TokenPrivatizer": "privatizers.token_privatizer",
+    "publishable": "privatizers.fingerprint",
+}
 
 __all__ = [
     "DxPrivacyError",
@@ -24,4 +43,17 @@ __all__ = [
     "SlotPrivatizer",
     "TokenPrivatizer",
     "__version__",
+    "publishable",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,8 +1,9 @@
-"""The errors that this package raises on purpose.
+"""Error classes, and argument checks whose messages name the value, the bound and the remedy."""
 
-All of them derive from `DxPrivacyError`, and also from the builtin that a caller would expect, so
-that both ``except DxPrivacyError`` and ``except ValueError`` do what they say.
-"""
+import math
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from numbers import Integral, Real
 
 
 class DxPrivacyError(Exception):
@@ -18,7 +19,7 @@ class InvalidTypeError(DxPrivacyError, TypeError):
 
 
 class ImmutableError(DxPrivacyError, AttributeError):
-    """An attribute can not be changed."""
+    """An attribute cannot be changed."""
 
 
 class ArtifactError(InvalidValueError):
@@ -30,7 +31,7 @@ class BudgetExceededError(InvalidValueError):
 
 
 class HubError(DxPrivacyError, OSError):
-    """The Hub refuses something, or can not be reached."""
+    """The Hub refuses something, or cannot be reached."""
 
 
 class HubFileNotFoundError(HubError, FileNotFoundError):
@@ -49,5 +50,128 @@ class MissingExtraError(DxPrivacyError, ImportError):
         self.extra = extra
 
     def __reduce__(self) -> tuple[type["MissingExtraError"], tuple[str, str]]:
-        # An error that a pool worker can not send home makes its parent wait for ever.
+        # An error that a pool worker cannot send home makes its parent wait for ever.
         return type(self), (str(self), self.extra)
+
+
+# What an error message shows of a header: so many names, each of so many characters.
+_SHOWN_NAMES, _SHOWN_CHARACTERS = 30, 32
+
+
+def did_you_mean(given: str, choices: Iterable[str]) -> str:
+    """Return "; did you mean ...?" if a choice is nearly what was given, else an empty string."""
+    near = get_close_matches(given, list(choices), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def describe_columns(names: Sequence[str], wanted: str) -> str:
+    """Describe the columns of data for an error message, without text of the data.
+
+    A file without a header has a row of data in its place. The names are therefore shown only if
+    there are several and none of them may be text.
+
+    Args:
+        names: The columns.
+        wanted: The name that was looked for, for a near match.
+    """
+    plain = [name for name in names if _is_plain_name(name)]
+    if len(names) > 1 and len(plain) == len(names):
+        shown = ", ".join(map(repr, names[:_SHOWN_NAMES]))
+        more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+        return f"the columns are {shown}{more}{did_you_mean(wanted, plain)}"
+    count = {0: "there is none at all", 1: "there is one column"}.get(
+        len(names), f"there are {len(names)} columns"
+    )
+    hidden = ", whose name is not shown because it may be text" if len(names) == 1 else ""
+    hidden = ", whose names are not shown because they may be text" if len(names) > 1 else hidden
+    return count + hidden
+
+
+def describe_column(names: Sequence[str], at: int) -> str:
+    """Describe one of the columns of data: by its name, or by its number if that may be text."""
+    shown = len(names) > 1 and all(map(_is_plain_name, names))
+    return f"column {names[at]!r}" if shown else f"column {at + 1}"
+
+
+def _is_plain_name(name: str) -> bool:
+    """Tell whether a name of a column is one word, as no text is."""
+    plain = name.replace("-", "_").replace(".", "_").isidentifier()
+    return plain and len(name) <= _SHOWN_CHARACTERS
+
+
+def require_positive(hint: str = "", **named: float) -> None:
+    """Require every named number to be finite and above zero.
+
+    Args:
+        hint: What to do instead; appended to the message.
+        **named: The numbers, by the name the caller knows them under.
+
+    Raises:
+        InvalidTypeError: If a value is not a real number.
+        InvalidValueError: If a value is not finite or not above zero.
+    """
+    for name, value in named.items():
+        _require_real(name, value)
+        if not (math.isfinite(value) and value > 0):
+            raise InvalidValueError(
+                _with_hint(f"expected {name} > 0 and finite, got {name}={value}", hint)
+            )
+
+
+def require_within(low: float, high: float, hint: str = "", **named: float) -> None:
+    """Require every named number to lie in the closed interval [low, high]."""
+    for name, value in named.items():
+        _require_real(name, value)
+        if not low <= value <= high:
+            raise InvalidValueError(
+                _with_hint(f"expected {low} <= {name} <= {high}, got {name}={value}", hint)
+            )
+
+
+def require_between(low: float, high: float, hint: str = "", **named: float) -> None:
+    """Require every named number to lie in the open interval (low, high)."""
+    for name, value in named.items():
+        _require_real(name, value)
+        if not low < value < high:
+            raise InvalidValueError(
+                _with_hint(f"expected {low} < {name} < {high}, got {name}={value}", hint)
+            )
+
+
+def require_at_least(bound: int, hint: str = "", **named: int) -> None:
+    """Require every named value to be an integer not below the bound."""
+    for name, value in named.items():
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise InvalidTypeError(
+                f"expected {name} to be an integer, got {name}={value!r} ({type(value).__name__})"
+            )
+        if value < bound:
+            raise InvalidValueError(
+                _with_hint(f"expected {name} >= {bound}, got {name}={value}", hint)
+            )
+
+
+def require_one_of(choices: Iterable[object], **named: object) -> None:
+    """Require every named value to be one of the choices, and list them otherwise."""
+    allowed = list(choices)
+    for name, value in named.items():
+        if value not in allowed:
+            listed = ", ".join(repr(choice) for choice in allowed)
+            raise InvalidValueError(f"expected {name} to be one of {listed}; got {name}={value!r}")
+
+
+def _require_real(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InvalidTypeError(
+            f"expected {name} to be a number, got {name}={value!r} ({type(value).__name__})"
+        )
+    try:
+        float(value)
+    except OverflowError:
+        raise InvalidValueError(
+            f"expected {name} in the range of float64, got an integer beyond 1.8e308"
+        ) from None
+
+
+def _with_hint(message: str, hint: str) -> str:
+    return f"{message}; {hint}" if hint else message

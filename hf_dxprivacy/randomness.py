@@ -1,9 +1,11 @@
 """The one place where entropy enters.
 
-Noise is drawn from ChaCha20, a cipher, and not from a statistical generator: somebody who sees part
-of the released noise can not continue the stream. By default every process has its own key from
+Noise is drawn from ChaCha20, a cipher, and not from a statistical generator: an adversary who sees
+part of the released noise cannot continue the stream. By default every process has its own key from
 the operating system's entropy. A fork or an unpickling never carries a generator along, so two
-workers of ``Dataset.map(num_proc=...)`` can not share noise.
+workers of ``Dataset.map(num_proc=...)`` cannot share noise. A copy by snapshot (CRIU, Firecracker,
+Lambda SnapStart) cannot be seen from inside: both copies keep the key, and with it the noise, if
+words were drawn before.
 """
 
 import os
@@ -18,13 +20,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from randomgen import ChaCha
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.errors import InvalidValueError, require_at_least, require_within
 
 KEY_BYTES = 32
 
 # Draws n independent values (one a row) from a generator.
-Law = Callable[[np.random.Generator, int], NDArray[np.floating]]
+Sampler = Callable[[np.random.Generator, int], NDArray[np.floating]]
 
 _local = threading.local()
 
@@ -49,7 +50,7 @@ def generator_from_key(key: bytes) -> np.random.Generator:
     Raises:
         InvalidValueError: If the key is not 32 bytes long.
     """
-    _validate.within(KEY_BYTES, KEY_BYTES, "a ChaCha20 key has 256 bits", key_length=len(key))
+    require_within(KEY_BYTES, KEY_BYTES, "a ChaCha20 key has 256 bits", key_length=len(key))
     return np.random.Generator(ChaCha(key=np.frombuffer(key, dtype="<u8"), counter=0, rounds=20))
 
 
@@ -82,7 +83,7 @@ def keyed_generator(seed: int, *identity: str | int | None) -> np.random.Generat
 
 
 def _digest(seed: int, identity: Iterable[str | int | None]) -> blake2b:
-    _validate.at_least(0, seed=seed)
+    require_at_least(0, seed=seed)
     secret = int(seed).to_bytes(max(1, (int(seed).bit_length() + 7) // 8), "little")
     digest = blake2b(blake2b(secret, digest_size=64).digest(), digest_size=KEY_BYTES)
     digest.update(_joined(identity))
@@ -171,18 +172,21 @@ class RowStreams:
         Only a row that is longer than the limit is cut, and always at the same places: cutting
         changes the order in which a generator is asked, and so what a row gets.
         """
-        start = end = 0
+        runs, start, end = [], 0, 0
         for stop in self._ends.tolist():
             if stop - start > limit:
-                yield from _runs(start, end, limit)
+                runs.append((start, end))
                 start = end
             end = stop
             if end - start > limit:
-                yield from _runs(start, end, limit)
+                runs.append((start, end))
                 start = end
-        yield from _runs(start, end, limit)
+        runs.append((start, end))
+        for run_start, run_end in runs:
+            for first in range(run_start, run_end, limit):
+                yield np.arange(first, min(first + limit, run_end))
 
-    def draw(self, law: Law, words: NDArray[np.int64]) -> NDArray[np.floating]:
+    def draw(self, law: Sampler, words: NDArray[np.int64]) -> NDArray[np.floating]:
         """Draw one value of a law for each word.
 
         Args:
@@ -233,8 +237,3 @@ def row_streams(
     streams = RowStreams(generators, counts)
     weakref.finalize(streams, _give_back, generators, _spare_generators())
     return streams
-
-
-def _runs(start: int, end: int, limit: int) -> Iterator[NDArray[np.int64]]:
-    for first in range(start, end, limit):
-        yield np.arange(first, min(first + limit, end))

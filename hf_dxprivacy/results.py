@@ -1,23 +1,28 @@
-"""Figures with their intervals: what an attack or a task found for a mechanism at an ε."""
+"""Measurements with confidence intervals: of an attack or a task, for a mechanism at an ε."""
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy._optional import require
-from hf_dxprivacy.errors import ArtifactError, InvalidValueError
+from hf_dxprivacy._runtime import require
+from hf_dxprivacy.errors import (
+    ArtifactError,
+    InvalidValueError,
+    require_at_least,
+    require_between,
+    require_within,
+)
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-# What stands in the place of a mechanism for texts that were not privatized.
+# Name in the place of a mechanism for texts that were not privatized.
 ORIGINAL = "none"
 # The extra that brings SciPy for intervals.
 EXTRA = "audit"
@@ -40,7 +45,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Result:
-    """One figure.
+    """One measurement.
 
     Attributes:
         task: The attack, or the task that texts are used for.
@@ -48,8 +53,8 @@ class Result:
         mechanism: A mechanism's name, "none" for original texts, "random" for random words.
         epsilon: ε as asked for; None where there is none.
         metric: What the value is, such as "accuracy" or "AUC".
-        value: The figure, a mean where there are repeats.
-        low: Lower end of its confidence interval; equal to the value if none was worked out.
+        value: The measured value, a mean where there are repeats.
+        low: Lower end of its confidence interval; equal to the value if none was computed.
         high: Upper end.
         repeats: How many independent repeats, or trials for a share of successes, it rests on.
     """
@@ -65,45 +70,32 @@ class Result:
     repeats: int = 1
 
 
-class Results(Sequence[Result]):
-    """Figures in a row, as a table, a file or a data set.
+FIELDS = fields(Result)
+
+
+class Results(tuple[Result, ...]):
+    """Measurements in a row, as a table, a file or a data set.
 
     Args:
-        results: The figures.
+        results: The measurements.
     """
 
-    def __init__(self, results: Iterable[Result] = ()) -> None:
-        self._results = tuple(results)
+    __slots__ = ()
 
-    @overload
-    def __getitem__(self, index: int) -> Result: ...
-    @overload
-    def __getitem__(self, index: slice) -> "Results": ...
-    def __getitem__(self, index: int | slice) -> "Result | Results":
-        if isinstance(index, slice):
-            return Results(self._results[index])
-        return self._results[index]
-
-    def __len__(self) -> int:
-        return len(self._results)
-
-    def __iter__(self) -> Iterator[Result]:
-        return iter(self._results)
-
-    def __add__(self, other: Iterable[Result]) -> "Results":
-        return Results((*self._results, *other))
+    def __add__(self, other: Iterable[Result]) -> "Results":  # type: ignore[override]
+        return Results((*self, *other))
 
     def __repr__(self) -> str:
         return f"Results({len(self)})\n{self.to_markdown()}"
 
     def where(self, **values: Any) -> "Results":
-        """Return the figures whose fields have these values."""
+        """Return the measurements whose fields have these values."""
         return Results(
             r for r in self if all(getattr(r, name) == value for name, value in values.items())
         )
 
     def to_markdown(self, digits: int = 3) -> str:
-        """Return a table with a row for each figure and its interval."""
+        """Return a table with a row for each measurement and its interval."""
         lines = ["| task | dataset | mechanism | ε | metric | value | interval |"]
         lines.append("|---|---|---|---:|---|---:|---:|")
         for r in self:
@@ -116,18 +108,17 @@ class Results(Sequence[Result]):
         return "\n".join(lines)
 
     def to_dataset(self) -> "Dataset":
-        """Return a `datasets.Dataset` with a row for each figure and a column for each field."""
+        """Return a `datasets.Dataset` with a row for each measurement."""
         from datasets import Dataset
 
-        columns = {f.name: [getattr(r, f.name) for r in self] for f in fields(Result)}
-        return Dataset.from_dict(columns)
+        return Dataset.from_dict({f.name: [getattr(r, f.name) for r in self] for f in FIELDS})
 
     def to_json_lines(self) -> str:
-        """Return a line with a JSON object for each figure."""
+        """Return a line with a JSON object for each measurement."""
         return "".join(json.dumps(asdict(r), ensure_ascii=False) + "\n" for r in self)
 
     def save(self, path: str | Path) -> None:
-        """Write the figures as JSON lines."""
+        """Write the measurements as JSON lines."""
         Path(path).write_text(self.to_json_lines(), encoding="utf-8")
 
     @classmethod
@@ -158,7 +149,7 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
         InvalidValueError: If there are no values, or the confidence is out of range.
         MissingExtraError: If SciPy is not installed.
     """
-    _validate.between(0.0, 1.0, confidence=confidence)
+    require_between(0.0, 1.0, confidence=confidence)
     array = np.asarray(values, dtype=np.float64).ravel()
     if array.size == 0:
         raise InvalidValueError("expected at least one repeat, got none")
@@ -183,9 +174,9 @@ def share_interval(successes: int, trials: int, confidence: float = 0.95) -> Int
         InvalidValueError: If there are no trials or a number is out of range.
         MissingExtraError: If SciPy is not installed.
     """
-    _validate.between(0.0, 1.0, confidence=confidence)
-    _validate.at_least(1, trials=trials)
-    _validate.within(0, trials, successes=successes)
+    require_between(0.0, 1.0, confidence=confidence)
+    require_at_least(1, trials=trials)
+    require_within(0, trials, successes=successes)
     low, high = share_bounds([successes], trials, confidence)
     return Interval(successes / trials, float(low[0]), float(high[0]))
 
@@ -212,3 +203,25 @@ def share_bounds(
     low = np.where(counts > 0, beta.ppf(tail, np.maximum(counts, 1), failures + 1), 0.0)
     high = np.where(failures > 0, beta.isf(tail, counts + 1, np.maximum(failures, 1)), 1.0)
     return low, high
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Labels of the attacked texts in the results; they change nothing else.
+
+    Attributes:
+        dataset: Their name.
+        mechanism: What privatized them, "none" for originals.
+        epsilon: At which ε; None for originals.
+    """
+
+    dataset: str = "texts"
+    mechanism: str = ORIGINAL
+    epsilon: float | None = None
+
+    def result(self, task: str, metric: str, found: Interval, repeats: int = 1) -> Result:
+        """Return a measurement of these texts; see `Result`."""
+        measured = (found.value, found.low, found.high)
+        return Result(
+            task, self.dataset, self.mechanism, self.epsilon, metric, *measured, repeats=repeats
+        )

@@ -1,17 +1,19 @@
-"""What an adversary gets, and whether a mechanism keeps what it promises."""
+"""Verification of guarantees, and attacks on released text."""
 
 from hf_dxprivacy.audit.adversary import BayesAdversary
 from hf_dxprivacy.audit.attribution import Attribution, author_attribution
-from hf_dxprivacy.audit.averaging import averaging
-from hf_dxprivacy.audit.guarantee import verify_guarantee
-from hf_dxprivacy.audit.guarantee_check import GuaranteeCheck
+from hf_dxprivacy.audit.check import GuaranteeCheck
 from hf_dxprivacy.audit.masked_words import MaskedWordModel
-from hf_dxprivacy.audit.membership import membership_inference
-from hf_dxprivacy.audit.reconstruction import Reconstruction, reconstruction
-from hf_dxprivacy.audit.subject import Subject
-from hf_dxprivacy.audit.texts import reconstruct_texts
-from hf_dxprivacy.audit.users import user_audit
+from hf_dxprivacy.audit.reconstruction import (
+    Reconstruction,
+    averaging,
+    reconstruct_texts,
+    reconstruction,
+)
+from hf_dxprivacy.audit.shadow import membership_inference, user_audit
+from hf_dxprivacy.audit.verify import verify_guarantee
 from hf_dxprivacy.audit.workers import WorkersCheck, verify_workers
+from hf_dxprivacy.results import Subject
 
 __all__ = [
     "Attribution",

@@ -1,4 +1,4 @@
-"""Who wrote it: author attribution by character 4-grams (Koppel, Schler, Argamon, 2011)."""
+"""Author attribution by character 4-grams (Koppel, Schler, Argamon, 2011)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy._optional import require
-from hf_dxprivacy.audit.subject import Subject
-from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy._runtime import require
+from hf_dxprivacy.errors import (
+    InvalidValueError,
+    require_at_least,
+    require_positive,
+    require_within,
+)
 from hf_dxprivacy.randomness import process_generator
-from hf_dxprivacy.results import EXTRA, Results, share_interval
+from hf_dxprivacy.results import EXTRA, Results, Subject, share_interval
 
-TASK = "attribution"
 GRAM = 4
 # Between authors who are equally near, as all are to a text without any known feature, chance
 # decides.
@@ -23,12 +25,12 @@ TIE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """What the attacker says about each of m texts.
+    """Attribution of m texts to authors.
 
     Attributes:
         candidates: The a known authors.
         wins: (m, a) float64, the share of the feature subsets in which each was the nearest.
-        threshold: σ*, the share from which on the attacker names somebody.
+        threshold: σ*, the share of wins from which on the attacker names an author.
         results: "accuracy" in the closed set, where the nearest author is always named; and in the
             open set "named", the share of texts for which the best share of wins reaches σ*,
             "precision", the share of the named ones that is right, and "recall", the share of the
@@ -47,7 +49,7 @@ class Attribution:
 
     @property
     def named(self) -> list[str | None]:
-        """The author of each text, None where the attacker names nobody."""
+        """The named author of each text, None where the attacker abstains."""
         sure = (self.wins.max(axis=1) >= self.threshold).tolist()
         return [name if said else None for name, said in zip(self.nearest, sure, strict=True)]
 
@@ -68,7 +70,7 @@ def author_attribution(
 
     All known texts of an author make one vector of character 4-grams (within words, in lower case,
     weighted by tf-idf over the known texts). For each of many random subsets of the features, the
-    author with the largest cosine wins; his share of wins is the score. The attacker of Koppel et
+    author with the largest cosine wins; the share of wins is the score. The attacker of Koppel et
     al. has texts as they were written; give privatized ones as `known` for one who has privatized
     them himself to look alike.
 
@@ -77,7 +79,7 @@ def author_attribution(
         known_authors: As many names.
         texts: Texts to attribute, such as privatized ones.
         authors: Who really wrote them. One who is not known counts in the open set only, where
-            naming nobody is right.
+            abstaining is right.
         subsets: k, how many subsets.
         share: Share of the features in each, in (0, 1].
         threshold: σ* in [0, 1].
@@ -89,10 +91,10 @@ def author_attribution(
         MissingExtraError: If scikit-learn is not installed.
     """
     _require_pairs(known=(known, known_authors), texts=(texts, authors))
-    _validate.at_least(1, subsets=subsets)
-    _validate.within(0.0, 1.0, threshold=threshold)
-    _validate.positive(share=share)
-    _validate.within(0.0, 1.0, share=share)
+    require_at_least(1, subsets=subsets)
+    require_within(0.0, 1.0, threshold=threshold)
+    require_positive(share=share)
+    require_within(0.0, 1.0, share=share)
     candidates = tuple(sorted(set(known_authors)))
     profiles, vectors = _vectors(known, [candidates.index(a) for a in known_authors], texts)
     wins = np.zeros((len(texts), len(candidates)))
@@ -159,7 +161,7 @@ def _scores(
         "recall": ((right & named)[inside].sum(), inside.sum()),
     }
     return Results(
-        subject.result(TASK, metric, share_interval(int(hits), int(trials)), int(trials))
+        subject.result("attribution", metric, share_interval(int(hits), int(trials)), int(trials))
         for metric, (hits, trials) in shares.items()
         if trials
     )

@@ -1,4 +1,4 @@
-"""What a masked language model expects in the place of a word (needs torch and transformers)."""
+"""Expectations of a masked language model for each word (needs torch and transformers)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy._optional import require
-from hf_dxprivacy.errors import InvalidTypeError
+from hf_dxprivacy._runtime import require
+from hf_dxprivacy.errors import InvalidTypeError, require_within
 from hf_dxprivacy.text import TokenVocabulary
 
 EXTRA = "models"
@@ -33,7 +32,7 @@ class MaskedWordModel:
     """
 
     def __init__(self, model: Any, tokenizer: Any, weight: float = 0.5) -> None:
-        _validate.within(0.0, 1.0, weight=weight)
+        require_within(0.0, 1.0, weight=weight)
         if getattr(tokenizer, "mask_token", None) is None:
             raise InvalidTypeError(
                 "expected a tokenizer with a mask token, as models for masked language modelling "

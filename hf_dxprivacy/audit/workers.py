@@ -1,8 +1,8 @@
-"""Do rows, batches and worker processes draw noise of their own?
+"""Test that rows, batches and worker processes draw independent noise.
 
 ``Dataset.map(num_proc=…)`` copies the function it maps into every worker. One that holds a
-generator then draws the same noise in all of them, and who sees two rows with one noise can cancel
-it out. No log-ratio of single words shows that.
+generator then draws the same noise in all of them, and two rows with one noise cancel it out.
+No log-ratio of single words shows that.
 """
 
 from collections.abc import Callable
@@ -12,19 +12,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    require_at_least,
+    require_between,
+)
 from hf_dxprivacy.randomness import process_generator
 
 
 @dataclass(frozen=True)
 class WorkersCheck:
-    """Whether releases of one text by several processes look independent.
+    """Result of a test that releases of one text by several processes are independent.
 
     Attributes:
         passed: Whether no two releases agree more than independent ones do.
         shared: The largest share of words that two releases have in common, place by place.
-        expected: The same, of releases whose words were dealt out anew, on average.
+        expected: The same, of permuted releases, on average.
         p_value: How often the latter was as large as the former, at most.
         false_alarm_rate: With which probability, at most, independent releases do not pass.
         releases: How many there were.
@@ -71,7 +75,8 @@ def verify_workers(
     deals them out often, and compares how far the two releases that are most alike agree: a
     permutation test, which is exact for any mechanism and text.
 
-    >>> verify_workers(DxPrivatizer("wordnet-gloss", epsilon=6.0), " ".join(space.words[:200]))
+    >>> privatizer = DxPrivatizer("wordnet-gloss", "calibrated", 6.0)
+    >>> verify_workers(privatizer, " ".join(space.words[:200]))
 
     Args:
         privatizer: A function of a batch for `Dataset.map` with ``batched=True``; unseeded.
@@ -89,9 +94,9 @@ def verify_workers(
     """
     from datasets import Dataset
 
-    _validate.between(0.0, 1.0, alpha=alpha)
-    _validate.at_least(2, "one worker shares with nobody", num_proc=num_proc)
-    _validate.at_least(1, rows=rows)
+    require_between(0.0, 1.0, alpha=alpha)
+    require_at_least(2, "one worker has no other to share noise with", num_proc=num_proc)
+    require_at_least(1, rows=rows)
     batch = {column: [text] * rows}
     texts = list(privatizer(batch)[column])
     mapped = Dataset.from_dict({column: [text] * (rows * num_proc)}).map(

@@ -1,28 +1,159 @@
-"""Statistics of many words, block by block, with a bar, and going on where they were interrupted.
+"""Privacy statistics of many words: sampled words, blocks, a progress bar, a folder to go on from.
 
-The exponential mechanisms know their law, so theirs are exact; the others are drawn from.
+Statistics are exact where the law of the mechanism is known, and estimated from draws elsewhere.
 """
 
 import hashlib
+import io
+import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy.calibration.blocks import Block, Terms, by_draws, by_law, joined
-from hf_dxprivacy.calibration.checkpoint import Checkpoint
-from hf_dxprivacy.calibration.inputs import least_inputs
-from hf_dxprivacy.calibration.statistics import PrivacyStatistics
-from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.mechanisms import Mechanism
-from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
+from hf_dxprivacy.calibration.statistics import (
+    Block,
+    PrivacyStatistics,
+    Terms,
+    by_draws,
+    by_law,
+    by_tree,
+    joined,
+    least_inputs,
+)
+from hf_dxprivacy.errors import (
+    ArtifactError,
+    InvalidTypeError,
+    InvalidValueError,
+    require_at_least,
+    require_between,
+    require_one_of,
+)
+from hf_dxprivacy.hub.artifact import read_json, to_json
+from hf_dxprivacy.hub.atomic import atomic_write
+from hf_dxprivacy.mechanisms import ExactMechanism, Hierarchical, Mechanism
 from hf_dxprivacy.randomness import KEY_BYTES, generator_from_key, process_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
+
+By = Literal["frequency", "sparsity"]
+
+# Which neighbour's distance says how sparse the surroundings of a word are.
+NEIGHBOUR = 10
+# Words whose neighbours are looked for, by the size of the sample; and at once, in bytes.
+POOL = 10
+BLOCK_BYTES = 1 << 26
+
+
+def sample_words(
+    space: EmbeddingSpace,
+    size: int,
+    by: By = "frequency",
+    rng: np.random.Generator | None = None,
+) -> tuple[str, ...]:
+    """Draw words from as many strata of equal size, one from each, without replacement.
+
+    Args:
+        space: Where the words lie.
+        size: How many; all words if there are not so many.
+        by: "frequency" makes the strata by the row of a word, the most frequent first in most
+            spaces. "sparsity" makes them by the distance to the 10th neighbour, the densest
+            surroundings first, among 10·size words drawn uniformly.
+        rng: Source of randomness; this process's own by default.
+
+    Returns:
+        The words in the order of their strata.
+
+    Raises:
+        InvalidTypeError: If `size` is no whole number, or `rng` no generator.
+        InvalidValueError: If `size` is below 1, or `by` another word.
+    """
+    require_at_least(1, size=size)
+    require_one_of(("frequency", "sparsity"), by=by)
+    source = process_generator() if rng is None else rng
+    if not isinstance(source, np.random.Generator):
+        raise InvalidTypeError(
+            f"expected rng to be a numpy.random.Generator, got a {type(rng).__name__}"
+        )
+    order = np.arange(len(space))
+    if by == "sparsity":
+        pool = source.permutation(order)[: POOL * size]
+        order = pool[np.argsort(_sparsity(space, pool), kind="stable")]
+    edges = np.linspace(0, len(order), min(size, len(order)) + 1).round().astype(np.int64)
+    return tuple(space.words[row] for row in order[source.integers(edges[:-1], edges[1:])])
+
+
+def _sparsity(space: EmbeddingSpace, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the distance of each word to its 10th neighbour, or to the farthest if there is none.
+
+    A word is its own nearest, so that the neighbour comes one place later.
+    """
+    rank = min(NEIGHBOUR, len(space) - 1)
+    step = max(1, BLOCK_BYTES // (8 * len(space)))
+    return np.concatenate(
+        [
+            np.partition(space.distances(ids[start : start + step]), rank, axis=1)[:, rank]
+            for start in range(0, len(ids), step)
+        ]
+    )
+
+
+_ABOUT = "about.json"
+
+
+class Checkpoint:
+    """Blocks of words that are done, one file each. Files appear whole or not at all.
+
+    Args:
+        folder: Where; made if it is not there.
+        about: What the blocks belong to, as JSON-ready values.
+
+    Raises:
+        InvalidValueError: If the folder holds the blocks of something else.
+        ArtifactError: If it is damaged, or holds other files but no checkpoint.
+    """
+
+    def __init__(self, folder: str | Path, about: dict[str, Any]) -> None:
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not any(self.folder.iterdir()):
+            atomic_write(self.folder / _ABOUT, [to_json(about)])
+        known = read_json(self.folder / _ABOUT, "expected a checkpoint of statistics")
+        if differing := [name for name, value in about.items() if known.get(name) != value]:
+            raise InvalidValueError(
+                f"{self.folder} is the checkpoint of statistics with other "
+                f"{' and '.join(differing)}; name another folder, or delete it to start again"
+            )
+
+    def load(self, number: int) -> Block | None:
+        """Return a block, or None if it is not done.
+
+        Raises:
+            ArtifactError: If its file is damaged.
+        """
+        path = self._path(number)
+        if not path.exists():
+            return None
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                return Block(**stored)
+        except (OSError, ValueError, TypeError, zipfile.BadZipFile, EOFError) as error:
+            raise ArtifactError(
+                f"{path} is not a whole block of statistics; delete it to have it done again"
+            ) from error
+
+    def save(self, number: int, block: Block) -> None:
+        """Keep a block."""
+        content = io.BytesIO()
+        np.savez_compressed(content, **asdict(block))
+        atomic_write(self._path(number), [content.getbuffer()])
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"block-{number:06d}.npz"
+
 
 # Probabilities, or draws, that are held at once.
 BLOCK_ENTRIES = 1 << 22
@@ -69,8 +200,8 @@ def privacy_statistics(
         InvalidTypeError: If the words are a single string, or `runs` is no whole number.
         ArtifactError: If the checkpoint is damaged.
     """
-    _validate.at_least(1, runs=runs)
-    _validate.between(0.0, 1.0, eta=eta, confidence=confidence)
+    require_at_least(1, runs=runs)
+    require_between(0.0, 1.0, eta=eta, confidence=confidence)
     terms = Terms(runs, eta, confidence, count_inputs)
     space = mechanism.space
     given = space.words if words is None else words
@@ -133,7 +264,7 @@ class _Work:
         rng: np.random.Generator | None,
     ) -> None:
         self._mechanism, self._ids, self._terms = mechanism, ids, terms
-        self.exact = isinstance(mechanism, ExponentialMechanism)
+        self.exact = isinstance(mechanism, ExactMechanism)
         held = BLOCK_ENTRIES // (len(mechanism.space) if self.exact else terms.runs)
         self._step = max(1, held if self.exact else min(held, BLOCK_WORDS))
         self._keys = b""
@@ -147,7 +278,9 @@ class _Work:
     def block(self, number: int) -> Block:
         """Work out one block."""
         ids = self._ids[number * self._step : (number + 1) * self._step]
-        if isinstance(self._mechanism, ExponentialMechanism):
+        if isinstance(self._mechanism, Hierarchical):
+            return by_tree(self._mechanism, ids, self._terms)
+        if isinstance(self._mechanism, ExactMechanism):
             return by_law(self._mechanism, ids, self._terms)
         key = self._keys[number * KEY_BYTES : (number + 1) * KEY_BYTES]
         return by_draws(self._mechanism, ids, self._terms, generator_from_key(key))

@@ -1,64 +1,54 @@
-"""Attack a release, and see how far that gets; or check the guarantee of a mechanism.
-
-  hf-dxprivacy audit attribution mail.csv released-4.csv released-8.csv --epsilon 4 8
-  hf-dxprivacy audit membership reviews.csv released.csv --label-column stars
-  hf-dxprivacy audit users mail.csv released.csv --user-column author
-  hf-dxprivacy audit reconstruction mail.csv released.csv --space wordnet-gloss --epsilon 8
-  hf-dxprivacy audit guarantee --space wordnet-gloss --mechanism tem --epsilon 8 --inputs 500
-
-ORIGINAL and each RELEASED have the same rows in the same order, as 'privatize' leaves them. The
-original is attacked as well, for without noise an attack should succeed: where it does not, its
-failure on a release says nothing. An attack that fails is no proof; the guarantee is.
-'hf-dxprivacy audit ATTACK --help' explains an attack.
-"""
+"""The verb audit: its attacks and their arguments."""
 
 import argparse
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 
-from hf_dxprivacy.cli import audit_attacks, audit_guarantee
-from hf_dxprivacy.cli.audit_data import add_curve_arguments
-from hf_dxprivacy.cli.mechanism import add_mechanism_arguments
-from hf_dxprivacy.cli.usage import at_least, positive
-
-Add = Callable[..., argparse.Action]
+from hf_dxprivacy.cli import audit_attacks
+from hf_dxprivacy.cli.arguments import Add, add_debug, add_mechanism, add_space, at_least, positive
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def audit_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the attacks and their arguments."""
     attacks = parser.add_subparsers(dest="attack", required=True, metavar="ATTACK")
     for name, (declare, run_attack) in ATTACKS.items():
-        summary, _, text = (run_attack.__doc__ or "").strip().partition("\n\n")
-        about = text.partition("Raises:")[0]
+        about = inspect.cleandoc(run_attack.__doc__ or "").partition("\n\nRaises:")[0]
         attack = attacks.add_parser(
             name,
-            help=summary,
-            description=f"{summary}\n\n{about}".replace("\n    ", "\n").rstrip(),
+            help=about.partition("\n")[0],
+            description=about,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         declare(attack.add_argument)
         attack.add_argument("--seed", type=at_least(0), metavar="N", help="of the attacker")
-        attack.add_argument(
-            "--debug",
-            action="store_true",
-            default=argparse.SUPPRESS,
-            help="show where in the program an error arose",
-        )
+        add_debug(attack, default=argparse.SUPPRESS)
 
 
-def run(args: argparse.Namespace) -> None:
-    """Run an attack.
+def audit(args: argparse.Namespace) -> None:
+    """Attack a release, and see how far that gets; or check the guarantee of a mechanism.
+
+      hf-dxprivacy audit attribution mail.csv released-4.csv released-8.csv --epsilon 4 8
+      hf-dxprivacy audit membership reviews.csv released.csv --label-column stars
+      hf-dxprivacy audit users mail.csv released.csv --user-column author
+      hf-dxprivacy audit reconstruction mail.csv released.csv --mechanism tem --epsilon 8
+      hf-dxprivacy audit guarantee --space english --mechanism hierarchical --epsilon 1.5
+
+    ORIGINAL and each RELEASED have the same rows in the same order, as 'privatize' leaves them. The
+    original is attacked as well, for without noise an attack should succeed: where it does not, its
+    failure on a release says nothing. An attack that fails is no proof; the guarantee is.
+    'hf-dxprivacy audit ATTACK --help' explains an attack.
 
     Raises:
         UsageError: If the arguments do not go together.
         DxPrivacyError: If a file is damaged or lacks a column, or a guarantee is broken.
-        OSError: If a file can not be read or written.
+        OSError: If a file cannot be read or written.
     """
     ATTACKS[args.attack][1](args)
 
 
 def _attribution(add: Add) -> None:
-    add_curve_arguments(add)
+    _add_data(add)
     add("--author-column", default="author", metavar="NAME", help="(%(default)s)")
     add(
         "--known",
@@ -78,18 +68,18 @@ def _attribution(add: Add) -> None:
         type=float,
         default=0.9,
         metavar="S",
-        help="share of wins from which on somebody is named (%(default)s)",
+        help="least share of wins for which an author is named (%(default)s)",
     )
 
 
 def _membership(add: Add) -> None:
-    add_curve_arguments(add)
+    _add_data(add)
     add("--label-column", default="label", metavar="NAME", help="(%(default)s)")
     add("--repeats", type=at_least(1), default=5, metavar="N", help="random splits (%(default)s)")
 
 
 def _users(add: Add) -> None:
-    add_curve_arguments(add)
+    _add_data(add)
     add("--user-column", default="user", metavar="NAME", help="(%(default)s)")
     add("--repeats", type=at_least(1), default=3, metavar="N", help="random splits (%(default)s)")
     add(
@@ -102,7 +92,7 @@ def _users(add: Add) -> None:
 
 
 def _reconstruction(add: Add) -> None:
-    add_curve_arguments(add, named=False)
+    _add_data(add, named=False)
     _add_law(add)
     add(
         "--prior",
@@ -155,13 +145,36 @@ def _guarantee(add: Add) -> None:
 
 
 def _add_law(add: Add) -> None:
+    add_space(add)
+    add_mechanism(add)
+
+
+def _add_data(add: Add, named: bool = True) -> None:
+    """Declare the data and the outputs.
+
+    Args:
+        add: `add_argument` of the parser.
+        named: Whether what privatized the data only has to be named, and may be left out.
+    """
+    add("original", metavar="ORIGINAL", help="a file, or a dataset on the Hub")
+    add("released", metavar="RELEASED", nargs="*" if named else "+", help="what was made of it")
+    add("--text-column", default="text", metavar="NAME", help="(%(default)s)")
+    add("--released-column", metavar="NAME", help="text column of RELEASED, if it is another one")
+    add("--split", default="train", help="split of datasets on the Hub (%(default)s)")
     add(
-        "--space",
-        default="wordnet-gloss",
-        metavar="NAME",
-        help="a built-in space, a folder that holds one, or a repository on the Hub (%(default)s)",
+        "--epsilon",
+        type=positive,
+        nargs="+",
+        required=not named,
+        metavar="E",
+        help="epsilon of each RELEASED, in the same order",
     )
-    add_mechanism_arguments(add)
+    if named:
+        add("--mechanism", default="released", metavar="NAME", help="for the table (%(default)s)")
+    add("--dataset", metavar="NAME", help="for the table (the name of ORIGINAL)")
+    add("--output", type=Path, metavar="FILE", help="write the results as JSON lines")
+    add("--plot", type=Path, metavar="FILE", help="draw them against epsilon: .png, .svg or .pdf")
+    add("--overwrite", action="store_true", help="replace the files if they exist")
 
 
 ATTACKS: dict[str, tuple[Callable[[Add], None], Callable[[argparse.Namespace], None]]] = {
@@ -169,5 +182,5 @@ ATTACKS: dict[str, tuple[Callable[[Add], None], Callable[[argparse.Namespace], N
     "membership": (_membership, audit_attacks.membership),
     "users": (_users, audit_attacks.users),
     "reconstruction": (_reconstruction, audit_attacks.reconstruction),
-    "guarantee": (_guarantee, audit_guarantee.guarantee),
+    "guarantee": (_guarantee, audit_attacks.guarantee),
 }

@@ -1,27 +1,23 @@
-"""The attacks of the verb audit; the docstrings are their help."""
+"""The attacks of the verb audit and the check of a guarantee; the docstrings are their help."""
 
 import argparse
+import json
+import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_dxprivacy.cli.audit_data import (
-    attackers,
-    check_arguments,
-    read,
-    read_released,
-    read_texts,
-    releases,
-    show,
-    subject,
-)
-from hf_dxprivacy.cli.mechanism import given_options, load_space
-from hf_dxprivacy.cli.usage import UsageError, usage
+from hf_dxprivacy.cli.arguments import UsageError, given_options, load_space, usage
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from hf_dxprivacy.audit import BayesAdversary, MaskedWordModel, Subject
     from hf_dxprivacy.mechanisms import Mechanism
-    from hf_dxprivacy.results import Result
+    from hf_dxprivacy.results import Result, Results
+
+PICTURES = (".png", ".svg", ".pdf")
 
 # The originals, the same as released, and what the results say that is.
 Attack = Callable[[list[str], list[str], "Subject"], "Sequence[Result]"]
@@ -181,7 +177,7 @@ def _adversary(
 def _language_model(args: argparse.Namespace) -> "MaskedWordModel | None":
     if args.language_model is None:
         return None
-    from hf_dxprivacy._optional import require
+    from hf_dxprivacy._runtime import require
     from hf_dxprivacy.audit import MaskedWordModel
     from hf_dxprivacy.errors import InvalidValueError
 
@@ -196,3 +192,145 @@ def _language_model(args: argparse.Namespace) -> "MaskedWordModel | None":
             f"there ({type(error).__name__})"
         ) from error
     return MaskedWordModel(model, tokenizer)
+
+
+def guarantee(args: argparse.Namespace) -> None:
+    """Check that a mechanism keeps its guarantee over the words of a space.
+
+    Exactly, over all pairs of words, for the mechanisms calibrated and tem (--inputs looks at some
+    of them only); by draws for the others, which finds faults but cannot prove that there are
+    none. The exit code is 1 if the guarantee is broken.
+
+    Raises:
+        DxPrivacyError: If there is no such space, or the guarantee is broken.
+    """
+    from hf_dxprivacy.audit import verify_guarantee
+    from hf_dxprivacy.errors import InvalidValueError
+    from hf_dxprivacy.files.writers import check_output, replacing
+    from hf_dxprivacy.mechanisms import create_mechanism
+    from hf_dxprivacy.randomness import keyed_generator, process_generator
+
+    space = load_space(args)
+    rng = process_generator() if args.seed is None else keyed_generator(args.seed, "audit")
+    with usage():
+        if args.output:
+            check_output(args.output, args.overwrite)
+        mechanism = create_mechanism(args.mechanism, space, args.epsilon, **given_options(args))
+        found = verify_guarantee(
+            mechanism, inputs=args.inputs, draws=args.draws, alpha=args.alpha, rng=rng
+        )
+    print(found)
+    if args.output:
+        with replacing(args.output, overwrite=args.overwrite) as file:
+            file.write(f"{json.dumps(found.to_dict(), ensure_ascii=False)}\n".encode())
+    if not found.passed:
+        raise InvalidValueError("the guarantee is broken; see above")
+
+
+def check_arguments(args: argparse.Namespace) -> None:
+    """Require what can be known to be wrong before the work begins.
+
+    Raises:
+        UsageError: If an output is in the way or of no known format, or an ε is missing.
+    """
+    from hf_dxprivacy.files.writers import check_output
+
+    if args.epsilon and len(args.epsilon) != len(args.released):
+        raise UsageError(
+            f"expected an --epsilon for each RELEASED, got {len(args.epsilon)} for "
+            f"{len(args.released)}"
+        )
+    if args.plot:
+        from hf_dxprivacy._runtime import require
+
+        if args.plot.suffix not in PICTURES:
+            raise UsageError(f"{args.plot}: expected a name that ends in {', '.join(PICTURES)}")
+        require("matplotlib", "report")
+    for path in filter(None, (args.output, args.plot)):
+        with usage():
+            check_output(path, args.overwrite)
+
+
+def read(args: argparse.Namespace, name: str, *columns: str) -> list[list[Any]]:
+    """Read columns of a file or a dataset.
+
+    Raises:
+        UsageError: If the name tells no format.
+        DxPrivacyError: If it cannot be read or lacks a column.
+    """
+    from hf_dxprivacy.files.inputs import Columns, find_input
+    from hf_dxprivacy.files.readers import open_reader
+
+    with usage():
+        source = find_input(name, split=None if Path(name).exists() else args.split)
+    result: list[list[Any]] = [[] for _ in columns]
+    with open_reader(source, Columns(columns, columns, any_type=True)) as reader:
+        for batch in reader.batches(1000):
+            for values, column in zip(result, columns, strict=True):
+                if isinstance(batch, list):
+                    values += [row.get(column) for row in batch]
+                else:
+                    values += batch.column(column).to_pylist()
+    return result
+
+
+def read_texts(args: argparse.Namespace, name: str, column: str) -> list[str]:
+    """Read a column of texts, in which a missing one is empty.
+
+    Raises:
+        InvalidTypeError: If it holds something else.
+    """
+    from hf_dxprivacy.errors import InvalidTypeError
+
+    cells = [cell or "" for cell in read(args, name, column)[0]]
+    if not all(isinstance(cell, str) for cell in cells):
+        raise InvalidTypeError(f"{name}: expected texts in column {column!r}")
+    return cells
+
+
+def releases(args: argparse.Namespace) -> list[tuple[str, float | None]]:
+    """Return what was released, each with its ε if that is known."""
+    return list(zip(args.released, args.epsilon or [None] * len(args.released), strict=True))
+
+
+def read_released(args: argparse.Namespace, name: str) -> list[str]:
+    """Read the texts of a release."""
+    return read_texts(args, name, args.released_column or args.text_column)
+
+
+def subject(args: argparse.Namespace, mechanism: str, epsilon: float | None) -> "Subject":
+    """Return what the results say was attacked."""
+    from hf_dxprivacy.audit import Subject
+
+    dataset = args.dataset or Path(args.original).name.partition(".")[0]
+    return Subject(dataset, mechanism, epsilon)
+
+
+def attackers(args: argparse.Namespace) -> "Callable[[], np.random.Generator]":
+    """Return a source of equal generators: what is compared shall differ in nothing else."""
+    from hf_dxprivacy.randomness import keyed_generator
+
+    seed = secrets.randbits(64) if args.seed is None else args.seed
+    return lambda: keyed_generator(seed, "audit")
+
+
+def show(args: argparse.Namespace, results: "Results", metric: str) -> None:
+    """Print results, and write what was asked for.
+
+    Args:
+        args: The arguments.
+        results: What was found.
+        metric: What to draw.
+    """
+    from hf_dxprivacy.files.writers import replacing
+
+    print(results.to_markdown())
+    if args.output:
+        with replacing(args.output, overwrite=args.overwrite) as file:
+            file.write(results.to_json_lines().encode())
+    if args.plot:
+        from hf_dxprivacy.report import draw_results
+
+        figure = draw_results(results, metric).figure
+        with replacing(args.plot, overwrite=args.overwrite) as file:
+            figure.savefig(file, format=args.plot.suffix[1:], dpi=150)

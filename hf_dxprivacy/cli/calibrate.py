@@ -1,23 +1,20 @@
-"""Show what a mechanism does to the words of a space at several epsilons, to choose one.
-
-N_w is the probability that a word stays, S_w the number of words it may become. A word is hidden
-well where N_w is small and S_w is large; a text stays useful where they are not.
-
-  hf-dxprivacy calibrate wordnet-gloss --epsilon 2 4 6 8 --report report.html
-  hf-dxprivacy calibrate ./glove --mechanism laplace --epsilon 8 16 32 --max-nw 0.5
-
-The exponential mechanisms (calibrated, tem) are measured exactly, the others by draws. With
---max-nw or --min-sw the largest of the epsilons is named at which every word that was looked at
-meets the targets. Nothing but the space goes in, so that none of it is private.
-"""
+"""The verb calibrate: effects of a mechanism at several epsilons."""
 
 import argparse
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_dxprivacy.cli.mechanism import add_mechanism_arguments, given_options, load_space
-from hf_dxprivacy.cli.usage import UsageError, at_least, positive, share, usage
+from hf_dxprivacy.cli.arguments import (
+    UsageError,
+    add_mechanism,
+    at_least,
+    given_options,
+    load_space,
+    positive,
+    share,
+    usage,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,13 +25,13 @@ if TYPE_CHECKING:
 TABLES = (".csv", ".json", ".parquet")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def calibrate_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.usage = "%(prog)s SPACE --epsilon E [E ...] [options]"
+    parser.usage = "%(prog)s SPACE --mechanism NAME --epsilon E [E ...] [options]"
     add = parser.add_argument
     add("space", metavar="SPACE", help="a built-in space, a folder, or a repository on the Hub")
     add("--epsilon", type=positive, nargs="+", required=True, metavar="E", help="values to look at")
-    add_mechanism_arguments(add)
+    add_mechanism(add)
     add("--words", type=at_least(1), default=500, metavar="N", help="words looked at (%(default)s)")
     add("--runs", type=at_least(1), default=1000, metavar="N", help="draws of each (%(default)s)")
     add("--max-nw", type=share, metavar="P", help="target: no word stays more often")
@@ -45,16 +42,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--overwrite", action="store_true", help="replace the files if they exist")
 
 
-def run(args: argparse.Namespace) -> None:
-    """Measure, print a table, and write what was asked for.
+def calibrate(args: argparse.Namespace) -> None:
+    """Show what a mechanism does to the words of a space at several epsilons, to choose one.
+
+    N_w is the probability that a word stays, S_w the number of words it may become. A word is
+    hidden well where N_w is small and S_w is large; a text stays useful where they are not.
+
+      hf-dxprivacy calibrate english --mechanism hierarchical --epsilon 1 1.5 2 --report report.html
+      hf-dxprivacy calibrate ./glove --mechanism laplace --epsilon 8 16 32 --max-nw 0.5
+
+    The exponential mechanisms (calibrated, tem) are measured exactly, the others by draws. With
+    --max-nw or --min-sw the largest of the epsilons is named at which every word that was looked at
+    meets the targets. Nothing but the space goes in, so that none of it is private.
 
     Raises:
         UsageError: If the arguments do not go together.
         DxPrivacyError: If there is no such space, or none of the epsilons meets the targets.
-        OSError: If a file can not be written.
+        OSError: If a file cannot be written.
     """
     _check_outputs(args)
-    # Late, because they take a while to load, which help should not.
     from hf_dxprivacy.calibration import sample_words
     from hf_dxprivacy.randomness import keyed_generator, process_generator
     from hf_dxprivacy.report import sweep
@@ -82,14 +88,14 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
-    from hf_dxprivacy.files import check_output
+    from hf_dxprivacy.files.writers import check_output
 
     if args.output and args.output.suffix not in TABLES:
         raise UsageError(f"{args.output}: expected a name that ends in {', '.join(TABLES)}")
     if args.output and args.output == args.report:
         raise UsageError("the report and the table are the same file; name another one")
     if args.report:
-        from hf_dxprivacy._optional import require
+        from hf_dxprivacy._runtime import require
 
         require("matplotlib", "report")
     for path in filter(None, (args.output, args.report)):
@@ -124,7 +130,7 @@ def _answer(
 
 
 def _write(args: argparse.Namespace, found: "Sweep", answer: str | None) -> None:
-    from hf_dxprivacy.files import replacing
+    from hf_dxprivacy.files.writers import replacing
     from hf_dxprivacy.report import calibration_report
 
     if args.output:

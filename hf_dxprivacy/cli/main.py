@@ -1,51 +1,50 @@
-"""The program ``hf-dxprivacy``: finds the verb, runs it, and turns errors into exit codes."""
+"""The program ``hf-dxprivacy``: finds the verb, imports its module only, and returns exit codes."""
 
 import argparse
+import inspect
+import math
 import os
+import signal
 import sys
-from collections.abc import Sequence
-from typing import Protocol
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from types import FrameType
 
 from hf_dxprivacy._version import __version__
-from hf_dxprivacy.cli import audit, calibrate, card, convert, demo, privatize, push, train_poincare
-from hf_dxprivacy.cli.interrupts import Interrupted, signals_raise
-from hf_dxprivacy.cli.usage import UsageError
-from hf_dxprivacy.errors import DxPrivacyError
+from hf_dxprivacy.cli.arguments import PROGRAM, Parser, UsageError, add_debug
+from hf_dxprivacy.errors import DxPrivacyError, did_you_mean
 
-PROGRAM = "hf-dxprivacy"
+# Each verb is a function of its module, whose docstring is the help; VERB_arguments declares its
+# arguments.
+VERBS = {
+    "privatize": ("privatize", "replace the words of a text dataset, with a guarantee"),
+    "calibrate": ("calibrate", "show what a mechanism does at several epsilons, to choose one"),
+    "demo": ("demo", "open a local page to try texts and epsilons"),
+    "audit": ("audit", "attack a release, or check the guarantee of a mechanism"),
+    "convert": ("hub", "make a space from a file of word vectors"),
+    "hierarchy": ("hierarchy", "build or show the tree of a space"),
+    "card": ("hub", "make the model card of a space, a privatizer or a selector"),
+    "push": ("hub", "push a space, a privatizer or a selector to the Hub"),
+    "train-poincare": ("train_poincare", "train a hyperbolic space from is-a relations"),
+}
 
-# 128 + SIGPIPE, the code of a program that is ended because nobody reads what it writes.
+# 128 + SIGPIPE, the code of a program that is ended because its output is not read any more.
 SIGPIPE_CODE = 141
 
-
-class Verb(Protocol):
-    """What the module of a verb has; its docstring becomes the help."""
-
-    __doc__: str | None
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the arguments."""
-
-    def run(self, args: argparse.Namespace) -> None:
-        """Do it.
-
-        Raises:
-            UsageError: If the arguments do not go together.
-            DxPrivacyError: If it fails.
-            OSError: If a file can not be read or written.
-        """
+# After a signal others have no effect for so long, so that they do not disturb the clean-up.
+CLEAN_UP_SECONDS = 5.0
 
 
-VERBS: dict[str, Verb] = {
-    "privatize": privatize,
-    "calibrate": calibrate,
-    "demo": demo,
-    "audit": audit,
-    "convert": convert,
-    "push": push,
-    "card": card,
-    "train-poincare": train_poincare,
-}
+class Interrupted(BaseException):
+    """A signal asked the program to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.name = signal.Signals(number).name
+        self.code = 128 + number
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,56 +55,55 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0, 1 after an error, 2 after wrong usage, 128 + n after signal n (130 after
-        Ctrl-C, 141 when nobody reads the output any more).
+        Ctrl-C, 141 when the output is not read any more).
     """
-    parsers = _Parsers()
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    _open_missing_streams()
     try:
-        args = parsers.program.parse_args(argv)
-        with signals_raise():
-            return _run(args)
+        with _signals_raise():
+            return _run(arguments)
     except SystemExit as error:  # argparse, which has printed help or what is wrong
         return int(error.code or 0)
-    except UsageError as error:
-        parsers.verbs[args.verb].print_usage(sys.stderr)
-        return _complain(str(error), 2)
     except Interrupted as error:
-        return _complain(f"interrupted by {error.name}; nothing half-written is left", error.code)
+        whole = "" if "-" in arguments else "; nothing half-written is left"
+        return _complain(f"interrupted by {error.name}{whole}", error.code)
 
 
-class _Parsers:
-    """The parser of the program and those of its verbs."""
-
-    def __init__(self) -> None:
-        self.program = argparse.ArgumentParser(
-            PROGRAM,
-            description="Metric differential privacy for text datasets.",
-            epilog=f"'{PROGRAM} VERB --help' explains a verb.",
-        )
-        self.program.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-        group = self.program.add_subparsers(dest="verb", required=True, metavar="VERB")
-        self.verbs: dict[str, argparse.ArgumentParser] = {}
-        for name, verb in VERBS.items():
-            summary, _, text = (verb.__doc__ or "").strip().partition("\n\n")
-            self.verbs[name] = parser = group.add_parser(
-                name,
-                help=summary,
-                description=f"{summary}\n\n{text}",
-                formatter_class=argparse.RawDescriptionHelpFormatter,
-            )
-            verb.add_arguments(parser)
-            parser.add_argument(
-                "--debug", action="store_true", help="show where in the program an error arose"
-            )
+def parser_of(verb: str) -> Parser:
+    """Return the parser of a verb, having imported its module."""
+    name = verb.replace("-", "_")
+    module = import_module(f"hf_dxprivacy.cli.{VERBS[verb][0]}")
+    function = getattr(module, name)
+    parser = Parser(
+        f"{PROGRAM} {verb}",
+        description=inspect.cleandoc(function.__doc__).partition("\n\nRaises:")[0],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    getattr(module, f"{name}_arguments")(parser)
+    add_debug(parser)
+    parser.set_defaults(run=function)
+    return parser
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run(arguments: list[str]) -> int:
+    if not arguments or arguments[0].startswith("-"):
+        return _without_verb(arguments)
+    verb, *rest = arguments
+    if verb not in VERBS:
+        near = did_you_mean(verb, VERBS) or f"; expected one of {', '.join(VERBS)}"
+        return _complain(f"there is no verb {verb!r}{near}", 2)
+    parser = parser_of(verb)
+    args = parser.parse_args(rest)
     try:
-        VERBS[args.verb].run(args)
+        args.run(args)
         sys.stdout.flush()
-    except UsageError:
-        raise
+    except UsageError as error:
+        parser.print_usage(sys.stderr)
+        return _complain(str(error), 2)
     except BrokenPipeError:
-        return _stop_printing()
+        # Python flushes the rest when it ends, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return SIGPIPE_CODE
     except Exception as error:
         if args.debug:
             raise
@@ -113,11 +111,19 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _stop_printing() -> int:
-    """End as by SIGPIPE: whoever reads the output, such as `head`, has enough."""
-    # Python flushes the rest when it ends, and would complain.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return SIGPIPE_CODE
+def _without_verb(arguments: list[str]) -> int:
+    """Print the version, or what verbs there are."""
+    if arguments[:1] == ["--version"]:
+        print(f"{PROGRAM} {__version__}")
+        return 0
+    usage = f"usage: {PROGRAM} VERB ...\n"
+    if not set(arguments[:1]) & {"-h", "--help"}:
+        print(usage, file=sys.stderr)
+        return _complain(f"expected a verb: {', '.join(VERBS)}", 2)
+    verbs = "\n".join(f"  {verb:<16}{summary}" for verb, (_, summary) in VERBS.items())
+    print(f"{usage}\nMetric differential privacy for text datasets.\n\n{verbs}\n")
+    print(f"'{PROGRAM} VERB --help' explains a verb, '{PROGRAM} --version' shows the version.")
+    return 0
 
 
 def _message(error: Exception) -> str:
@@ -125,10 +131,59 @@ def _message(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else str(error)
-    # The text of an error that nobody foresaw may quote the data.
+    # The text of an unforeseen error may quote the data.
     return f"unexpected {type(error).__name__}; --debug shows where it arose"
 
 
 def _complain(message: str, code: int) -> int:
     print(f"{PROGRAM}: error: {message}", file=sys.stderr)
     return code
+
+
+def _open_missing_streams() -> None:
+    """Open the null device for standard streams that the caller has closed.
+
+    Otherwise the next file that is opened takes the number of one, and messages get into the data.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            if not _is_open(number):
+                os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            setattr(sys, name, open(os.devnull, mode))
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _signals_raise() -> Iterator[None]:
+    """Raise `Interrupted` where SIGINT (Ctrl-C), SIGTERM or SIGHUP arrives.
+
+    A signal that the caller ignores (nohup, a job in the background) stays ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    names = ("SIGINT", "SIGTERM", "SIGHUP")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}
+    last = -math.inf
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        nonlocal last
+        if time.monotonic() - last > CLEAN_UP_SECONDS:
+            last = time.monotonic()
+            raise Interrupted(number)
+
+    try:
+        for number in before:
+            signal.signal(number, interrupt)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

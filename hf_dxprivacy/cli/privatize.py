@@ -1,33 +1,29 @@
-"""Replace the words of a text dataset by other words, with a guarantee.
-
-Every word of the text columns is drawn anew from the vocabulary of a space: words that are near to
-it are likely, words that are far are not. All else in the file stays as it is.
-
-  hf-dxprivacy privatize reviews.csv --output released.csv --text-column review --epsilon 5
-
-epsilon says how much may show: for any two words at a distance d in the space, no output is more
-than e^(epsilon*d) times as likely for the one as for the other. Smaller hides more and goes farther
-from the original. Distances in the built-in spaces are scaled so that 1 is the median distance to
-the nearest neighbour. The bounds of the words of a text add up. The number of words, the spaces and
-the punctuation are released as they are. The guarantee is printed at the end; read it.
-
-Formats: csv, tsv, jsonl and txt (one text a line), plain or .gz, and parquet, by the ending of the
-file name. Files may be larger than the memory. The output appears when it is complete.
-"""
+"""The verb privatize: a text dataset becomes another one, with a guarantee."""
 
 import argparse
 import json
+import os
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from hf_dxprivacy.cli.mechanism import add_mechanism_arguments, given_options, load_space
-from hf_dxprivacy.cli.usage import UsageError, at_least, positive, usage
+from hf_dxprivacy.cli.arguments import (
+    UsageError,
+    add_mechanism,
+    add_space,
+    at_least,
+    column_name,
+    given_options,
+    load_space,
+    positive,
+    require_mechanism,
+    usage,
+)
 
 if TYPE_CHECKING:
-    from hf_dxprivacy import files
-    from hf_dxprivacy.privatizer import DxPrivatizer
+    from hf_dxprivacy.files import inputs, job
+    from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
 # Spelled out, so that help needs not load the formats; a test compares them.
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
@@ -38,14 +34,22 @@ NO_EPSILON = (
 )
 
 SEEDED = (
-    "warning: the noise comes from --seed, which must stay secret: whoever knows it can undo the "
-    "noise. Your shell may keep it in its history"
+    "warning: the noise comes from --seed, which must stay secret: it undoes the noise. "
+    "Your shell may keep it in its history"
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+# Above this share of unknown words a release has hardly anything to do with the text.
+MANY_UNKNOWN = 0.3
+UNKNOWN = (
+    "warning: {:.0%} of the words are not in the vocabulary of the space, and words that are not "
+    "come out as arbitrary ones. Is this English? If not, choose a --space for its language"
+)
+
+
+def privatize_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.usage = "%(prog)s INPUT --output OUT --epsilon E [options]"
+    parser.usage = "%(prog)s INPUT --output OUT --mechanism NAME --epsilon E [options]"
     _add_data_arguments(parser)
     _add_privacy_arguments(parser)
     group = parser.add_argument_group("how it runs")
@@ -85,12 +89,14 @@ def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--text-column",
         action="append",
+        type=column_name,
         metavar="NAME",
         help="column that holds the text (text); repeat it for several",
     )
     add(
         "--output-column",
         action="append",
+        type=column_name,
         metavar="NAME",
         help="column for the result, as many as text columns; by default the text columns are "
         "overwritten, otherwise THE ORIGINAL TEXT STAYS IN THE OUTPUT",
@@ -115,12 +121,7 @@ def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_privacy_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("privacy").add_argument
     add("--epsilon", type=positive, metavar="E", help="required, above zero; see above")
-    add(
-        "--space",
-        default="wordnet-gloss",
-        metavar="NAME",
-        help="a built-in space, a folder that holds one, or a repository on the Hub (%(default)s)",
-    )
+    add_space(add)
     add(
         "--stopwords",
         default="none",
@@ -144,88 +145,146 @@ def _add_privacy_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed",
         type=at_least(0),
         metavar="N",
-        help="make the result reproducible, for experiments; whoever knows the seed can undo the "
-        "noise, so it must stay secret",
+        help="make the result reproducible, for experiments; the seed undoes the noise, so "
+        "it must stay secret",
     )
-    add_mechanism_arguments(add)
+    add_mechanism(add)
 
 
-def run(args: argparse.Namespace) -> None:
-    """Privatize a file.
+def privatize(args: argparse.Namespace) -> None:
+    r"""Replace the words of a text dataset by other words, with a guarantee.
+
+    Every word of the text columns is drawn anew from the vocabulary of a space: words that are near
+    to it are likely, words that are far are not. All else in the file stays as it is.
+
+      hf-dxprivacy privatize reviews.csv --output released.csv --text-column review \
+          --mechanism hierarchical --epsilon 1.5
+
+    epsilon says how much may show: for any two words at a distance d in the space, no output is
+    more than e^(epsilon*d) times as likely for the one as for the other. Smaller hides more and
+    goes farther from the original. Distances in the built-in spaces are scaled so that 1 is the
+    median distance to the nearest neighbour. The bounds of the words of a text add up. The number
+    of words, the spaces and the punctuation are released as they are. The guarantee is printed at
+    the end; read it.
+
+    Formats: csv, tsv, jsonl and txt (one text a line), plain or .gz, and parquet, by the ending of
+    the file name. Files may be larger than the memory. The output appears when it is complete.
 
     Raises:
         UsageError: If the arguments do not go together.
         DxPrivacyError: If the input is damaged or lacks a column, or there is no such space.
-        OSError: If a file can not be read or written.
+        OSError: If a file cannot be read or written.
     """
     if args.epsilon is None:
         raise UsageError(NO_EPSILON)
-    # Late, because they take a while to load, which help should not.
-    from hf_dxprivacy import files, release
+    require_mechanism(args)
+    _require_open_streams(args)
+    from hf_dxprivacy.files import inputs, job, readers, writers
 
-    source = _source(args)
+    with usage():
+        source = inputs.find_input(
+            args.input,
+            args.format,
+            not args.no_quotes,
+            args.delimiter,
+            args.subset,
+            args.split,
+        )
     target = _target(args, source)
     report_path = _report_path(args, source)
-    columns = files.Columns(
-        tuple(args.text_column or ("text",)),
-        tuple(args.output_column or args.text_column or ("text",)),
-    )
-    with files.open_reader(source, columns) as reader:
-        privatizer = _privatizer(args)
+    columns = _columns(args, source)
+    with readers.open_reader(source, columns) as reader:
+        privatizer = _privatizer(args, columns)
         guarantee = str(privatizer.guarantee)
         _warn(args, columns, privatizer.mechanism.caution)
-        with _output(args) as file:
-            dialect = files.dialect_of(target, quoted=not args.no_quotes)
-            with files.open_sink(reader, source.kind, target, file, dialect) as sink:
-                outcome = release.privatize_rows(
-                    privatizer, reader, sink, batch_size=args.batch_size, num_proc=args.num_proc
-                )
+        schema = job.released_schema(privatizer, reader.schema)
+        with (
+            _output(args) as file,
+            writers.open_writer(
+                file,
+                target,
+                schema,
+                reader,
+                not args.no_quotes,
+                args.delimiter if target == source.kind else None,
+            ) as write,
+        ):
+            outcome = job.privatize_rows(
+                privatizer, reader, write, batch_size=args.batch_size, num_proc=args.num_proc
+            )
     if report_path:
-        content = json.dumps(release.report(privatizer, outcome), indent=2, ensure_ascii=False)
-        with files.replacing(report_path, overwrite=args.overwrite) as file:
-            file.write(f"{content}\n".encode())
-    _say(f"{outcome.rows} rows written to {args.output}")
+        report = job.run_report(privatizer, outcome)
+        with writers.replacing(report_path, overwrite=args.overwrite) as file:
+            file.write(f"{json.dumps(report, indent=2, ensure_ascii=False)}\n".encode())
+    _summarize(args, outcome)
     print(guarantee, file=sys.stderr)
 
 
-def _source(args: argparse.Namespace) -> "files.Input":
-    from hf_dxprivacy import files
-
-    dataset = files.is_dataset(args.input, args.format)
-    with usage():
-        if dataset:
-            return files.Input(args.input, "hub", subset=args.subset, split=args.split or "train")
-        if args.subset or args.split:
-            raise UsageError(f"--split and --subset are for the Hub, but {args.input} is a file")
-        return files.describe_file(
-            args.input, args.format, quoted=not args.no_quotes, delimiter=args.delimiter
-        )
+def _require_open_streams(args: argparse.Namespace) -> None:
+    """Require the standard streams that are to be used not to stand for closed ones."""
+    for name, stream in ((args.input, sys.stdin), (args.output, sys.stdout)):
+        if name == "-" and getattr(stream, "name", None) == os.devnull:
+            which = "input" if stream is sys.stdin else "output"
+            raise UsageError(f"standard {which} is closed; name a file instead of -")
 
 
-def _target(args: argparse.Namespace, source: "files.Input") -> str:
+def _columns(args: argparse.Namespace, source: "inputs.Input") -> "inputs.Columns":
+    from hf_dxprivacy.files.inputs import Columns
+
+    text = tuple(args.text_column or ("text",))
+    output = tuple(args.output_column or text)
+    if source.kind == "txt":
+        if text != ("text",) or len(output) > 1:
+            raise UsageError("a txt file has one column, 'text'")
+        return Columns(output, output)  # it has no place for the original beside the result
+    return Columns(text, output)
+
+
+def _summarize(args: argparse.Namespace, outcome: "job.Outcome") -> None:
+    from hf_dxprivacy.files.job import unknown_share
+
+    words = outcome.words
+    total = words.replaced + words.unchanged + words.out_of_vocabulary + words.kept
+    unknown = unknown_share(words)
+    where = "standard output" if args.output == "-" else args.output
+    _say(
+        f"{outcome.rows:,} rows with {total:,} words written to {where}; {unknown:.1%} of the "
+        "words are not in the vocabulary (these counts are private, and no part of the release)"
+    )
+    if unknown > MANY_UNKNOWN:
+        _say(UNKNOWN.format(unknown))
+
+
+def _target(args: argparse.Namespace, source: "inputs.Input") -> str:
     """Return the format to write, having checked that it can be written there."""
-    from hf_dxprivacy import files
+    from hf_dxprivacy.files import inputs, writers
 
-    target = files.format_of(args.output)
+    target = inputs.format_of(args.output)
+    ending = Path(args.output.lower().removesuffix(".gz")).suffix
+    if ending and target is None:
+        raise UsageError(
+            f"{args.output}: cannot write the format of the ending {ending!r}; choose one of "
+            f"{', '.join(inputs.ENDINGS)}, or none for the format of the input"
+        )
     if target is None and source.kind == "hub":
         raise UsageError(f"the ending of {args.output!r} does not tell the format; .jsonl would do")
     target = target or source.kind
     with usage():
-        files.check_ending(args.output)
-        files.check_conversion(source.kind, target)
-    if target == "parquet" and (args.output == files.STANDARD or files.is_packed(args.output)):
-        raise UsageError("parquet is written to a file, and is compressed by itself")
-    if args.output != files.STANDARD:
-        _check_place(args, source, Path(args.output))
+        writers.check_conversion(source.kind, target)
+    if args.output == inputs.STANDARD:
+        if target == "parquet":
+            raise UsageError("parquet is written to a file, not to standard output")
+        return target
+    if target == "parquet" and inputs.is_packed(args.output):
+        raise UsageError("parquet is compressed by itself; leave out .gz")
+    _check_place(args, source, Path(args.output))
     return target
 
 
-def _report_path(args: argparse.Namespace, source: "files.Input") -> Path | None:
-    from hf_dxprivacy import files
-
+def _report_path(args: argparse.Namespace, source: "inputs.Input") -> Path | None:
     if args.report is None:
         return None
-    if not args.report and args.output == files.STANDARD:
+    if not args.report and args.output == "-":
         raise UsageError("--report needs a path when the output goes to standard output")
     path = Path(args.report or f"{args.output}.report.json")
     if path.resolve() == Path(args.output).resolve():
@@ -234,16 +293,16 @@ def _report_path(args: argparse.Namespace, source: "files.Input") -> Path | None
     return path
 
 
-def _check_place(args: argparse.Namespace, source: "files.Input", path: Path) -> None:
-    from hf_dxprivacy import files
+def _check_place(args: argparse.Namespace, source: "inputs.Input", path: Path) -> None:
+    from hf_dxprivacy.files.writers import check_output
 
     if source.path and path.exists() and path.samefile(source.path):
         raise UsageError(f"{path} is the input, which is never overwritten; name another file")
-    files.check_output(path, args.overwrite)
+    check_output(path, args.overwrite)
 
 
-def _privatizer(args: argparse.Namespace) -> "DxPrivatizer":
-    from hf_dxprivacy.privatizer import DxPrivatizer
+def _privatizer(args: argparse.Namespace, columns: "inputs.Columns") -> "DxPrivatizer":
+    from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
     space = load_space(args)
     stopwords = _stopwords(args.stopwords)
@@ -252,8 +311,8 @@ def _privatizer(args: argparse.Namespace) -> "DxPrivatizer":
             space,
             args.mechanism,
             args.epsilon,
-            text_column=args.text_column or "text",
-            output_column=args.output_column,
+            text_column=columns.text,
+            output_column=columns.output,
             stopwords=stopwords,
             oov=args.oov,
             case=args.case,
@@ -264,7 +323,7 @@ def _privatizer(args: argparse.Namespace) -> "DxPrivatizer":
 
 
 def _stopwords(choice: str) -> "str | frozenset[str] | None":
-    from hf_dxprivacy import files
+    from hf_dxprivacy.files.inputs import read_words
 
     if choice in ("none", "english"):
         return None if choice == "none" else choice
@@ -273,10 +332,10 @@ def _stopwords(choice: str) -> "str | frozenset[str] | None":
             f"expected --stopwords to be english, none or a file with one word a line; there is no "
             f"file {choice}"
         )
-    return files.read_words(Path(choice))
+    return read_words(Path(choice))
 
 
-def _warn(args: argparse.Namespace, columns: "files.Columns", caution: str | None) -> None:
+def _warn(args: argparse.Namespace, columns: "inputs.Columns", caution: str | None) -> None:
     if caution:
         _say(f"warning: {caution}")
     if args.seed is not None:
@@ -286,13 +345,12 @@ def _warn(args: argparse.Namespace, columns: "files.Columns", caution: str | Non
 
 
 def _output(args: argparse.Namespace) -> "AbstractContextManager[BinaryIO]":
-    from hf_dxprivacy import files
+    from hf_dxprivacy.files import inputs, writers
 
-    if args.output == files.STANDARD:
-        return files.standard_output()
-    return files.replacing(
-        Path(args.output), overwrite=args.overwrite, packed=files.is_packed(args.output)
-    )
+    if args.output == inputs.STANDARD:
+        return writers.standard_output()
+    packed = inputs.is_packed(args.output)
+    return writers.replacing(Path(args.output), overwrite=args.overwrite, packed=packed)
 
 
 def _say(message: str) -> None:

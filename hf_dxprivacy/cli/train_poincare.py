@@ -1,36 +1,27 @@
-r"""Train a space of the Poincare ball from is-a relations, and push it if asked.
-
-Sources: wordnet, the folder of the WordNet 3.0 database (Debian: wordnet-base); webisadb, the dump
-of WebIsADB (csv, also inside gzip, bzip2, xz and tar); conceptnet, the file of assertions; pairs,
-lines of a node, a tab and its class.
-
-  hf-dxprivacy train-poincare wordnet --output nouns
-  hf-dxprivacy train-poincare webisadb tuplesdb.*.tar.gz --vocabulary me/glove-50k --dim 100 \
-      --largest-component --checkpoint webisadb.ckpt --work parts --output webisadb \
-      --push me/webisadb-poincare
-
-The vocabulary of webisadb is that of a space, or a file with one word a line. Distances are scaled
-so that the median distance to the nearest neighbour is 1. Training can be interrupted: with
---checkpoint it goes on from there, and with --work the reading of WebIsADB does. One thread and the
-same seed give the same space. WebIsADB is under CC BY-NC-SA 3.0, and so is what is trained on it.
-"""
+"""The verb train-poincare: a hyperbolic space from is-a relations."""
 
 import argparse
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_dxprivacy.cli.output_folder import check_folder, save_whole
-from hf_dxprivacy.cli.usage import UsageError, at_least, positive, usage
+from hf_dxprivacy.cli.arguments import (
+    UsageError,
+    at_least,
+    check_folder,
+    positive,
+    save_measured,
+    usage,
+)
 
 if TYPE_CHECKING:
-    from hf_dxprivacy.training import PoincareRecipe, Relations
+    from hf_dxprivacy.training import Relations
 
 SOURCES = ("wordnet", "webisadb", "conceptnet", "pairs")
 SYNSETS = "/usr/share/wordnet"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def train_poincare_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s SOURCE [PATH ...] --output FOLDER [options]"
     parser.add_argument("source", choices=SOURCES, metavar="SOURCE", help=", ".join(SOURCES))
@@ -54,6 +45,7 @@ def _add_output_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_relation_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("which relations").add_argument
     add("--words", action="store_true", help="wordnet: single words as nodes, not synsets")
+    add("--below", metavar="NODE", help="only a node and what is below it, as mammal.n.01")
     add("--vocabulary", metavar="SPACE|FILE", help="webisadb: words that relations are between")
     add("--min-frequency", type=at_least(0), default=10, metavar="N", help="webisadb (%(default)s)")
     add("--min-links", type=at_least(0), default=3, metavar="N", help="webisadb (%(default)s)")
@@ -75,7 +67,7 @@ def _add_relation_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("training").add_argument
     add("--dim", type=at_least(1), default=10, metavar="N", help="dimensions (%(default)s)")
-    add("--epochs", type=at_least(1), metavar="N", help="passes over the relations")
+    add("--epochs", type=at_least(1), metavar="N", help="passes over the relations (100 to 600)")
     add(
         "--refinement",
         type=at_least(0),
@@ -91,28 +83,47 @@ def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
     add("--checkpoint", metavar="FILE", help="kept up to date; training goes on from it")
 
 
-def run(args: argparse.Namespace) -> None:
-    """Train a space.
+def train_poincare(args: argparse.Namespace) -> None:
+    r"""Train a space of the Poincare ball from is-a relations, and push it if asked.
+
+    Sources: wordnet, the folder of the WordNet 3.0 database (Debian: wordnet-base); webisadb, the
+    dump of WebIsADB (csv, also inside gzip, bzip2, xz and tar); conceptnet, the file of assertions;
+    pairs, lines of a node, a tab and its class.
+
+      hf-dxprivacy train-poincare wordnet --output nouns
+      hf-dxprivacy train-poincare wordnet --below mammal.n.01 --output mammals
+      hf-dxprivacy train-poincare webisadb tuplesdb.*.tar.gz --vocabulary me/glove-50k --dim 100 \
+          --largest-component --checkpoint webisadb.ckpt --work parts --output webisadb \
+          --push me/webisadb-poincare
+
+    The vocabulary of webisadb is that of a space, or a file with one word a line. Distances are
+    scaled so that the median distance to the nearest neighbour is 1. Training can be interrupted:
+    with --checkpoint it goes on from there, and with --work the reading of WebIsADB does. One
+    thread and the same seed give the same space. WebIsADB is under CC BY-NC-SA 3.0, and so is what
+    is trained on it.
 
     Raises:
         UsageError: If the arguments do not go together.
         DxPrivacyError: If the source is damaged, or the Hub refuses the space.
-        OSError: If a file can not be read or written.
+        OSError: If a file cannot be read or written.
     """
     check_folder(args.output, args.overwrite)
     if args.source == "webisadb" and not args.vocabulary:
         raise UsageError("webisadb needs --vocabulary: a space, or a file with one word a line")
+    if args.source == "webisadb" and args.below:
+        raise UsageError("--below is for wordnet, conceptnet and pairs")
     if args.source != "wordnet" and not args.paths:
         raise UsageError(f"{args.source} needs at least one PATH")
     if args.source != "webisadb" and len(args.paths) > 1:
         raise UsageError(f"{args.source} takes one PATH, got {len(args.paths)}")
-    # Late, because they take a while to load, which help should not.
-    from hf_dxprivacy.hub.licence import check_licence
-    from hf_dxprivacy.training.artifact import train_space
+    from hf_dxprivacy.hub.cards import check_licence
+    from hf_dxprivacy.training import PoincareConfig
+    from hf_dxprivacy.training.poincare import train_space
 
+    settings = _settings(args)
     with usage():
         check_licence(args.license)
-        recipe = _recipe(args)
+        PoincareConfig(**settings)
     relations, origin = _relations(args)
     if args.license:
         origin["licence"] = args.license
@@ -120,13 +131,13 @@ def run(args: argparse.Namespace) -> None:
     space = train_space(
         relations,
         args.dim,
-        recipe,
+        PoincareConfig.for_size(len(relations), **settings),
         provenance=origin,
         threads=args.threads,
         device=args.device,
         checkpoint=args.checkpoint,
     )
-    save_whole(space, args.output, args.license)
+    save_measured(space, args.output, args.license)
     found = space.provenance["reconstruction"]
     print(
         f"{args.output}: {len(space):,} words x {space.dim} dimensions; mean average precision "
@@ -138,18 +149,16 @@ def run(args: argparse.Namespace) -> None:
         print(commit.commit_url)
 
 
-def _recipe(args: argparse.Namespace) -> "PoincareRecipe":
-    from hf_dxprivacy.training import PoincareRecipe
-
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of the training that were given."""
     names = ("epochs", "refinement", "negatives", "learning_rate", "sharpness", "seed")
-    given = {name: vars(args)[name] for name in names if vars(args)[name] is not None}
-    return PoincareRecipe(**given)
+    return {name: vars(args)[name] for name in names if vars(args)[name] is not None}
 
 
 def _relations(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
     """Read the relations, and say where they come from."""
     from hf_dxprivacy import training
-    from hf_dxprivacy.training.artifact import wordnet_origin
+    from hf_dxprivacy.training.wordnet import wordnet_origin
 
     if args.source == "webisadb":
         return _webisadb(args)
@@ -161,6 +170,8 @@ def _relations(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
     else:
         read = {"conceptnet": training.read_conceptnet, "pairs": training.read_pairs}[args.source]
         relations, origin = read(args.paths[0]), {"source": Path(args.paths[0]).name}
+    if args.below:
+        relations, origin = relations.below(args.below), origin | {"below": args.below}
     if args.largest_component:
         return relations.largest_component(), origin | {"largest_component": True}
     return relations, origin
@@ -168,7 +179,7 @@ def _relations(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
 
 def _webisadb(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
     from hf_dxprivacy.training import read_webisadb
-    from hf_dxprivacy.training.artifact import webisadb_origin
+    from hf_dxprivacy.training.webisadb import webisadb_origin
 
     filters = {
         "min_frequency": args.min_frequency,
@@ -187,13 +198,13 @@ def _webisadb(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
 def _listed(choice: str) -> Any:
     if choice in ("none", "english"):
         return None if choice == "none" else choice
-    from hf_dxprivacy.files import read_words
+    from hf_dxprivacy.files.inputs import read_words
 
     return read_words(Path(choice))
 
 
 def _vocabulary(choice: str) -> Any:
-    from hf_dxprivacy.files import read_words
+    from hf_dxprivacy.files.inputs import read_words
     from hf_dxprivacy.spaces import EmbeddingSpace
 
     if Path(choice).is_file():

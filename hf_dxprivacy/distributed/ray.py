@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hf_dxprivacy._optional import require
+from hf_dxprivacy._runtime import require
 from hf_dxprivacy.distributed.rows import Job
 from hf_dxprivacy.errors import InvalidTypeError
-from hf_dxprivacy.privatizer import DxPrivatizer
-from hf_dxprivacy.tokens import TokenPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
 
 if TYPE_CHECKING:
     from ray.data import Dataset
@@ -33,7 +33,7 @@ def privatize_ray(
     find the space under the same name or path as the driver.
 
     >>> reviews = ray.data.read_parquet("reviews")
-    >>> privatizer = DxPrivatizer.from_pretrained("wordnet-gloss", epsilon=6.0)
+    >>> privatizer = DxPrivatizer("wordnet-gloss", "calibrated", 6.0)
     >>> released = privatize_ray(reviews, privatizer, id_column="review_id")
     >>> released.write_parquet("released")
 

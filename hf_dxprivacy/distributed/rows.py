@@ -1,6 +1,5 @@
 """What makes pieces of a data set, each of which may be computed several times, one release."""
 
-import copy
 import secrets
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -8,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from hf_dxprivacy import columns
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.privatizer import DxPrivatizer
-from hf_dxprivacy.tokens import TokenPrivatizer
+from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, column_names
+from hf_dxprivacy.privatizers.permanent import SeededNoise
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
 
 KEY_BITS = 256
 
@@ -28,7 +28,7 @@ class Job:
     key already.
 
     Args:
-        privatizer: What privatizes the rows; it is copied, not changed.
+        privatizer: What privatizes the rows; it is not changed.
         id_column: The column that tells the rows apart; None with ``memoize=`` only.
 
     Raises:
@@ -49,12 +49,14 @@ class Job:
                 "privatizer without budget=, and count the job as one release of every row"
             )
         self.id_column = _checked_id_column(id_column, _is_memoized(privatizer))
-        self._privatizer = copy.copy(privatizer)
+        self._privatizer = privatizer
         if privatizer.seed is None and id_column is not None:
-            vars(self._privatizer)["seed"] = secrets.randbits(KEY_BITS)
+            self._privatizer = privatizer.with_noise(SeededNoise(secrets.randbits(KEY_BITS)))
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Return the table with the output columns; other columns are as they were.
+
+        Metadata of the schema, which may hold text, are dropped.
 
         Raises:
             InvalidValueError: If a column is missing, or an id is missing or comes twice.
@@ -63,10 +65,18 @@ class Job:
         """
         ids = None
         if self.id_column is not None:
-            columns.require(table, {self.id_column: "id_column="})
+            DatasetBatch.of(table).require({self.id_column: "id_column="})
             ids = row_keys(table.column(self.id_column), self.id_column)
         released: pa.Table = self._privatizer(table, ids)
-        return released
+        return released.replace_schema_metadata(None)
+
+    @property
+    def text_columns(self) -> frozenset[str]:
+        """The columns that hold original or released texts."""
+        privatizer = self._privatizer
+        if isinstance(privatizer, TokenPrivatizer):
+            return frozenset([privatizer.ids_column])
+        return frozenset([*privatizer.text_columns, *privatizer.output_columns])
 
     def schema(self, given: pa.Schema) -> pa.Schema:
         """Return the schema of the result for tables of a schema.
@@ -137,7 +147,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _is_memoized(privatizer: DxPrivatizer | TokenPrivatizer) -> bool:
-    return isinstance(privatizer, DxPrivatizer) and privatizer.memo is not None
+    return isinstance(privatizer, DxPrivatizer) and privatizer.memoize is not None
 
 
 def _checked_id_column(id_column: str | None, memoized: bool) -> str | None:
@@ -153,4 +163,4 @@ def _checked_id_column(id_column: str | None, memoized: bool) -> str | None:
             "id_column=, a column with another whole number or string in every row, which stays "
             "the same when the row is read again"
         )
-    return columns.names("id_column", id_column, 1)[0]
+    return column_names("id_column", id_column, 1)[0]

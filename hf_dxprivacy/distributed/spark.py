@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hf_dxprivacy._optional import require
+from hf_dxprivacy._runtime import require
 from hf_dxprivacy.distributed.rows import Job
 from hf_dxprivacy.errors import InvalidTypeError
-from hf_dxprivacy.privatizer import DxPrivatizer
-from hf_dxprivacy.tokens import TokenPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,7 +46,7 @@ def privatize_spark(
     path as the driver, and runs as many threads as Spark gives to a task (``spark.task.cpus``).
 
     >>> reviews = spark.read.parquet("reviews.parquet")
-    >>> privatizer = DxPrivatizer.from_pretrained("wordnet-gloss", epsilon=6.0)
+    >>> privatizer = DxPrivatizer("wordnet-gloss", "calibrated", 6.0)
     >>> released = privatize_spark(reviews, privatizer, id_column="review_id")
     >>> released.write.parquet("released.parquet")
 
@@ -102,14 +102,16 @@ def _loaded(pickled: bytes) -> Job:
 
 
 def _released_schema(job: Job, given: "StructType") -> "StructType":
-    """Return the schema of the result, in which a field stays as it was if its type does."""
+    """Return the schema of the result; a field stays as it was, but for metadata of texts."""
     types = require("pyspark.sql.types", "spark")
     before = pa.schema([(field.name, _to_arrow(field.dataType)) for field in given])
     after = job.schema(before)
     fields = [types.StructField(field.name, _to_spark(field.type)) for field in after]
     for place, field in enumerate(given):
         if after.types[place] == before.types[place]:
-            fields[place] = field
+            # Metadata of a text column may quote it.
+            metadata = None if field.name in job.text_columns else field.metadata
+            fields[place] = types.StructField(field.name, field.dataType, field.nullable, metadata)
     return type(given)(fields)
 
 

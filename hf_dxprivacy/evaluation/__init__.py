@@ -1,14 +1,31 @@
-"""What a task loses by privatized texts: shared parts of the examples that measure it."""
+"""Utility of privatized texts: shared parts of the examples that measure it."""
 
-from hf_dxprivacy.evaluation.baselines import RANDOM, make_privatizer, random_words
 from hf_dxprivacy.evaluation.features import averaged_vectors, cosines, pair_features
-from hf_dxprivacy.evaluation.reading import SPLITS, read_parts, thinned
-from hf_dxprivacy.evaluation.runs import Cell, Runs
-from hf_dxprivacy.evaluation.scores import classification_scores, correlation_scores
-from hf_dxprivacy.evaluation.selectors import SELECTORS, make_selector
-from hf_dxprivacy.evaluation.tables import pivot
-from hf_dxprivacy.evaluation.tasks import TEXT_COLUMNS, TextTask, read_task
-from hf_dxprivacy.evaluation.versions import BASELINES, Version, versions
+from hf_dxprivacy.evaluation.measurements import (
+    Measurement,
+    Runs,
+    classification_scores,
+    correlation_scores,
+    pivot,
+)
+from hf_dxprivacy.evaluation.tasks import (
+    SPLITS,
+    TEXT_COLUMNS,
+    TextTask,
+    read_parts,
+    read_task,
+    thinned,
+)
+from hf_dxprivacy.evaluation.versions import (
+    BASELINES,
+    RANDOM,
+    SELECTORS,
+    Version,
+    make_privatizer,
+    make_selector,
+    random_words,
+    versions,
+)
 
 __all__ = [
     "BASELINES",
@@ -16,7 +33,7 @@ __all__ = [
     "SELECTORS",
     "SPLITS",
     "TEXT_COLUMNS",
-    "Cell",
+    "Measurement",
     "Runs",
     "TextTask",
     "Version",

@@ -1,4 +1,4 @@
-"""Texts as numbers: averaged word vectors, a cheap and strong input of linear classifiers."""
+"""Features of texts: averaged word vectors, a cheap and strong input of linear classifiers."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.plan import Plan
+from hf_dxprivacy.privatizers.batch import look_up_rows
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import RowReader
 
@@ -34,7 +34,7 @@ def averaged_vectors(texts: Sequence[str], space: EmbeddingSpace) -> Features:
     reader = RowReader()
     features = np.zeros((len(texts), space.dim))
     for row, text in enumerate(texts):
-        ids = Plan.of(reader.read_text(text).words, space, frozenset(), "centroid").ids
+        ids = look_up_rows([reader.read_text(text)], space)
         known = ids[ids >= 0]
         if len(known):
             features[row] = space.vectors[known].mean(axis=0)

@@ -1,15 +1,17 @@
-"""What `save_pretrained` writes, as one commit of a Hub repository."""
+"""Saving into a folder, and pushing to the Hub as one commit."""
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hf_dxprivacy._version import __version__
-from hf_dxprivacy.errors import InvalidTypeError
-from hf_dxprivacy.hub.folder import LIBRARY_NAME
-from hf_dxprivacy.hub.licence import check_licence
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.hub.artifact import LIBRARY_NAME
+from hf_dxprivacy.hub.atomic import atomic_folder
+from hf_dxprivacy.hub.cards import check_licence
+from hf_dxprivacy.hub.download import hub_errors
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitInfo
@@ -25,22 +27,47 @@ class Publishable(ABC):
 
     published_files: ClassVar[tuple[str, ...]]
 
-    def save_pretrained(self, directory: str | Path, *, license: str | None = None) -> None:
+    def save_pretrained(
+        self,
+        directory: str | Path,
+        *,
+        license: str | None = None,
+        push_to_hub: bool = False,
+        repo_id: str | None = None,
+        **unknown: Any,
+    ) -> None:
         """Save into a folder, from which `from_pretrained` loads, with a model card.
 
+        A folder that exists holds its old or its new files at every moment, also if this is
+        killed; files of other names stay.
+
         Args:
-            directory: Created if missing; the files of an earlier save are replaced.
+            directory: Made if missing; the files of an earlier save are replaced.
             license: Licence for the card, as the Hub names it ("mit", "cc-by-4.0", "other", …).
                 By default the one that is known, if any.
+            push_to_hub: Push it afterwards, as `push_to_hub` does, which has more options.
+            repo_id: With `push_to_hub`, the repository; by default named like the folder.
+            **unknown: Refused, with what there is instead.
 
         Raises:
+            InvalidTypeError: If an argument is unknown.
             InvalidValueError: If the Hub knows no such licence.
-            OSError: If a file can not be written.
+            HubError: With `push_to_hub`, if the Hub refuses it or cannot be reached.
+            OSError: If a file cannot be written.
         """
+        _refuse_arguments("save_pretrained", unknown)
+        if repo_id is not None and not push_to_hub:
+            raise InvalidValueError(f"repo_id={repo_id!r} is for push_to_hub=True; add it")
         check_licence(license)
+        if push_to_hub:
+            self._check_publishable(license)
         folder = Path(directory)
-        self._save(folder)
-        self._write_card(folder, license=license, name=folder.resolve().name)
+        name = folder.resolve().name
+        with atomic_folder(folder, self.published_files) as written:
+            self._save(written)
+            self._write_card(written, license=license, name=name)
+        if push_to_hub:
+            self.push_to_hub(repo_id or name, license=license)
 
     def write_card(self, directory: str | Path, *, license: str | None = None) -> None:
         """Make the model card anew in a folder that holds what this was loaded from.
@@ -51,7 +78,7 @@ class Publishable(ABC):
 
         Raises:
             InvalidValueError: If the Hub knows no such licence.
-            OSError: If a file can not be written.
+            OSError: If a file cannot be written.
         """
         folder = Path(directory)
         self._write_card(folder, license=license, name=folder.resolve().name)
@@ -66,11 +93,12 @@ class Publishable(ABC):
         revision: str | None = None,
         commit_message: str | None = None,
         create_pr: bool = False,
+        **unknown: Any,
     ) -> "CommitInfo":
         """Push to a model repository on the Hub, as one commit; a push that fails leaves none.
 
         Args:
-            repo_id: "namespace/name"; created if there is none.
+            repo_id: "namespace/name", or "name" for one of your own; created if there is none.
             license: Licence for the card, as the Hub names it. Required unless it is known from
                 where the object comes from: others may use what you publish only as it says.
             private: Whether a new repository is private; the account's setting by default.
@@ -78,19 +106,20 @@ class Publishable(ABC):
             revision: Branch to commit to; created if there is none. The main branch by default.
             commit_message: Says what was changed.
             create_pr: Open a pull request instead of committing.
+            **unknown: Refused, with what there is instead.
 
         Returns:
             The commit; `oid` is what `from_pretrained` takes as ``revision=``.
 
         Raises:
+            InvalidTypeError: If an argument is unknown.
             InvalidValueError: If there is no licence, or the repository's name is not possible.
-            HubError: If the Hub refuses it or can not be reached.
+            HubError: If the Hub refuses it or cannot be reached.
         """
         # Late, because the client takes a while to load.
         from huggingface_hub import HfApi
 
-        from hf_dxprivacy.hub.failures import explained
-
+        _refuse_arguments("push_to_hub", unknown)
         if not isinstance(repo_id, str):
             raise InvalidTypeError(f"expected repo_id to be a string, got {repo_id!r}")
         self._check_publishable(license)
@@ -98,9 +127,10 @@ class Publishable(ABC):
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
             self._save(folder)
-            self._write_card(folder, license=license, name=repo_id)
-            with explained(repo_id, "push"):
-                api.create_repo(repo_id, private=private, exist_ok=True)
+            with hub_errors(repo_id, "push", pushes=True):
+                # The Hub adds the namespace of the token to a name without one.
+                repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
+                self._write_card(folder, license=license, name=repo_id)
                 if revision and not create_pr and not revision.startswith("refs/"):
                     api.create_branch(repo_id, branch=revision, exist_ok=True)
                 return api.upload_folder(
@@ -122,8 +152,18 @@ class Publishable(ABC):
 
     @abstractmethod
     def _check_publishable(self, license: str | None) -> None:
-        """Raise if this can not be published as it is, before anything is written."""
+        """Raise if this cannot be published as it is, before anything is written."""
 
 
 def _missing(folder: Path, names: Sequence[str]) -> list[str]:
     return [name for name in names if not (folder / name).exists()]
+
+
+def _refuse_arguments(method: str, unknown: Mapping[str, object]) -> None:
+    """Raise for arguments that other libraries' methods of the same name take."""
+    if not unknown:
+        return
+    remedy = "leave it out"
+    if "subfolder" in unknown:
+        remedy = "one repository or folder holds one artifact, at its root: name another one"
+    raise InvalidTypeError(f"{method} has no argument {', '.join(sorted(unknown))}; {remedy}")

@@ -1,4 +1,8 @@
-"""One matrix in one safetensors file: the bytes, their digest, and a memory map of them."""
+"""Memory-mapped files, checked against their SHA-256; one matrix in one safetensors file.
+
+A file is read once through a buffer for its digest, so that its pages do not count as this
+process's memory, and mapped through the same open file, so that it cannot be exchanged between.
+"""
 
 import hashlib
 import json
@@ -12,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
-from hf_dxprivacy.hub import mapping
 
 TENSOR = "vectors"
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -23,6 +26,57 @@ DTYPES: dict[str, np.dtype[Any]] = {
 
 _CHUNK_BYTES = 1 << 20
 _LARGEST_HEADER = 1 << 16
+
+
+def read_bytes(path: Path, expected_sha256: str) -> NDArray[np.uint8]:
+    """Check a file, and memory-map its bytes.
+
+    It is read once through a buffer for its digest, so that its pages do not count as this
+    process's memory, and mapped through the same open file, so that it cannot be exchanged between.
+
+    Args:
+        path: The file.
+        expected_sha256: SHA-256 of the whole file, in hexadecimal.
+
+    Returns:
+        (bytes,) read-only uint8, backed by the file.
+
+    Raises:
+        ArtifactError: If the file is missing, empty or has another digest; names it.
+    """
+    try:
+        with path.open("rb") as file:
+            found, length = digest(file)
+            if not length:
+                raise ArtifactError(f"{path}: the file is empty; fetch or save it again")
+            require_digest(path, found, expected_sha256)
+            return np.asarray(np.memmap(file, np.uint8, "r"))
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def digest(file: BinaryIO) -> tuple[str, int]:
+    """Return the SHA-256 of what is left of a file, in hexadecimal, and the number of its bytes."""
+    sha256 = hashlib.sha256()
+    buffer = memoryview(bytearray(_CHUNK_BYTES))
+    length = 0
+    while count := file.readinto(buffer):  # type: ignore[attr-defined]
+        sha256.update(buffer[:count])
+        length += count
+    return sha256.hexdigest(), length
+
+
+def require_digest(path: Path, found: str, expected: str) -> None:
+    """Require the digest of a file to be the one in the configuration.
+
+    Raises:
+        ArtifactError: If it is another.
+    """
+    if found != expected:
+        raise ArtifactError(
+            f"{path}: SHA-256 is {found}, but config.json says {expected}; the file was altered or "
+            "belongs to another artifact; fetch or save it again"
+        )
 
 
 def dtype_name(vectors: NDArray[np.floating]) -> str:
@@ -80,9 +134,9 @@ def read(path: Path, expected_sha256: str) -> NDArray[np.floating]:
     """
     try:
         with path.open("rb") as file:
-            digest, length = mapping.digest(file)
+            found, length = digest(file)
             dtype, shape, offset = _layout(file, length, path)
-            mapping.require_digest(path, digest, expected_sha256)
+            require_digest(path, found, expected_sha256)
             return np.asarray(np.memmap(file, dtype, "r", offset, shape))
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error

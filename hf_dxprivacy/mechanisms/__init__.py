@@ -1,26 +1,29 @@
-"""Mechanisms: how a word becomes another word, and what that promises."""
+"""Mechanisms: random maps from words to words with a metric-DP guarantee."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy._runtime import CPU, check_device
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
 from hf_dxprivacy.mechanisms.additive import FLAT, Mahalanobis, MultivariateLaplace
-from hf_dxprivacy.mechanisms.base import Mechanism
+from hf_dxprivacy.mechanisms.base import ExactMechanism, Mechanism
 from hf_dxprivacy.mechanisms.exponential import CalibratedExponential, TruncatedExponential
-from hf_dxprivacy.mechanisms.hyperbolic import HyperbolicLaplace
-from hf_dxprivacy.search.devices import CPU, check_device
+from hf_dxprivacy.mechanisms.hierarchical import Hierarchical
+from hf_dxprivacy.mechanisms.hyperbolic_laplace import HyperbolicLaplace
+from hf_dxprivacy.mechanisms.randomized_response import RandomizedResponse
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 __all__ = [
-    "DEFAULT",
     "FLAT",
     "MECHANISMS",
     "CalibratedExponential",
+    "ExactMechanism",
+    "Hierarchical",
     "HyperbolicLaplace",
     "Mahalanobis",
     "Mechanism",
     "MultivariateLaplace",
+    "RandomizedResponse",
     "TruncatedExponential",
     "create_mechanism",
     "required_index",
@@ -36,11 +39,10 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         TruncatedExponential,
         CalibratedExponential,
         HyperbolicLaplace,
+        Hierarchical,
+        RandomizedResponse,
     )
 }
-
-# The mechanism of those who name none.
-DEFAULT = CalibratedExponential.name
 
 
 def create_mechanism(name: str, space: EmbeddingSpace, epsilon: float, **options: Any) -> Mechanism:
@@ -67,7 +69,7 @@ def check_options(name: str, options: Iterable[str]) -> None:
         InvalidValueError: If there is no such mechanism.
         InvalidTypeError: If it has no such option.
     """
-    _validate.one_of(MECHANISMS, mechanism=name)
+    require_one_of(MECHANISMS, mechanism=name)
     own = MECHANISMS[name].options
     for option in sorted(set(options) - set(own)):
         if option == "index":
@@ -81,11 +83,11 @@ def check_options(name: str, options: Iterable[str]) -> None:
         )
 
 
-def required_index(mechanism: str | Mechanism, options: Mapping[str, Any]) -> str | None:
+def required_index(mechanism: str | Mechanism | None, options: Mapping[str, Any]) -> str | None:
     """Return the kind of index that a space has to be loaded with; None if exact search will do.
 
     Args:
-        mechanism: A key of `MECHANISMS`, or a mechanism.
+        mechanism: A key of `MECHANISMS`, a mechanism, or None, which `resolve_mechanism` refuses.
         options: The mechanism's own options, perhaps among others.
 
     Raises:
@@ -100,7 +102,7 @@ def required_index(mechanism: str | Mechanism, options: Mapping[str, Any]) -> st
 
 
 def resolve_mechanism(
-    mechanism: str | Mechanism,
+    mechanism: str | Mechanism | None,
     space: EmbeddingSpace,
     epsilon: float | None,
     options: Mapping[str, Any],
@@ -117,8 +119,8 @@ def resolve_mechanism(
             it is.
 
     Raises:
-        InvalidValueError: If ε is missing, something contradicts a ready-made mechanism, or there
-            is no such device.
+        InvalidValueError: If ε or the mechanism is missing, something contradicts a ready-made
+            mechanism, or there is no such device.
         MissingExtraError: If torch is needed and not installed.
     """
     # First, since what follows may calibrate for minutes.
@@ -128,7 +130,7 @@ def resolve_mechanism(
 
 
 def _found(
-    mechanism: str | Mechanism,
+    mechanism: str | Mechanism | None,
     space: EmbeddingSpace,
     epsilon: float | None,
     options: Mapping[str, Any],
@@ -145,5 +147,11 @@ def _found(
             "epsilon is missing: how much privacy to give is your decision, so there is no default;"
             " pass epsilon=, per unit of the space's metric (1 is one step to the nearest "
             "neighbour in the built-in spaces)"
+        )
+    if mechanism is None:
+        raise InvalidValueError(
+            "mechanism is missing: ε means another thing for each, so there is no default; pass "
+            f"mechanism= one of {', '.join(map(repr, MECHANISMS))}. 'hierarchical' is recommended, "
+            "for a space with a tree (space.build_hierarchy() makes one)"
         )
     return create_mechanism(mechanism, space, epsilon, **options)

@@ -1,29 +1,188 @@
 """Mechanisms that add noise to a word's vector and release the nearest word.
 
-Finding the nearest word is a fixed function of the noisy vector, so it costs no privacy.
+Finding the nearest word is a fixed function of the noisy vector, so it costs no privacy. Neither
+does resampling among its neighbours by their rank: in many dimensions the nearest word is the
+original or an unrelated one, hardly ever one near to the original (Asghar et al., 2024, arXiv
+2411.13784), whose remedy it is.
 """
 
-from functools import cached_property, partial
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.guarantees import upward
-from hf_dxprivacy.mechanisms.noisy import NEIGHBOURS, RESAMPLING, NoiseMechanism, Search
-from hf_dxprivacy.mechanisms.resampling import uniforms
+from hf_dxprivacy._runtime import CPU, lazy_property
+from hf_dxprivacy.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    require_at_least,
+    require_positive,
+    require_within,
+)
+from hf_dxprivacy.guarantee import upward
+from hf_dxprivacy.mechanisms.base import Mechanism
+from hf_dxprivacy.mechanisms.mahalanobis import RegularizedMahalanobis, regularized_mahalanobis
 from hf_dxprivacy.noise import multivariate_laplace
-from hf_dxprivacy.randomness import Law, RowStreams
+from hf_dxprivacy.randomness import RowStreams, Sampler
 from hf_dxprivacy.search import nearest_euclidean, nearest_to_sums
-from hf_dxprivacy.search.devices import CPU
 from hf_dxprivacy.search.torch_search import TorchEuclidean
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.spaces.mahalanobis import RegularizedMahalanobis, regularized_mahalanobis
+
+# Bytes of one block of distances (words by vocabulary).
+BLOCK_BYTES = 1 << 24
+
+
+class NeighbourRanks:
+    """Replaces words by their i-th nearest neighbours, i = 0 … k, with weight exp(−decay·i).
+
+    Rank 0 is the word itself; equally near words are ranked by row. Lists of neighbours are made
+    when they are needed first, and kept.
+
+    Args:
+        space: Where the words lie; V words.
+        decay: Above zero.
+        neighbours: k; at most V−1 are used.
+    """
+
+    def __init__(self, space: EmbeddingSpace, decay: float, neighbours: int) -> None:
+        self._space = space
+        ranks = np.arange(min(neighbours, len(space) - 1) + 1)
+        weights = np.exp(-decay * ranks)
+        self._cumulative = np.cumsum(weights / weights.sum())
+        # Memory that is not written to is not taken. One array from the start, so that threads
+        # that compute the same list write the same to the same place.
+        self._lists = np.empty((len(space), len(ranks)), dtype=np.int32)
+        self._known = np.zeros(len(space), dtype=bool)
+
+    def resample(
+        self, words: NDArray[np.int64], uniform: NDArray[np.floating]
+    ) -> NDArray[np.int64]:
+        """Replace words.
+
+        Args:
+            words: (m,) rows of the vocabulary.
+            uniform: (m,) numbers in [0, 1), one for each.
+
+        Returns:
+            (m,) rows of the vocabulary.
+        """
+        ranks = np.searchsorted(self._cumulative, uniform, side="right")
+        # The sum of the weights may be rounded to less than 1.
+        ranks = np.minimum(ranks, len(self._cumulative) - 1)
+        moved = np.flatnonzero(ranks)
+        self._rank_around(np.unique(words[moved]))
+        result = words.copy()
+        result[moved] = self._lists[words[moved], ranks[moved]]
+        return result
+
+    def _rank_around(self, words: NDArray[np.int64]) -> None:
+        """Make the lists of those words that have none."""
+        missing = words[~self._known[words]]
+        step = max(1, BLOCK_BYTES // (8 * len(self._space)))
+        for start in range(0, len(missing), step):
+            block = missing[start : start + step]
+            distances = self._space.distances(block)
+            # Before those at the same place.
+            distances[np.arange(len(block)), block] = -1.0
+            for word, row in zip(block, distances, strict=True):
+                self._lists[word] = _nearest(row, self._lists.shape[1])
+            self._known[block] = True
+
+
+def _nearest(distances: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """Return the columns of the least distances, nearest first, ties by column."""
+    near = np.flatnonzero(distances <= np.partition(distances, count - 1)[count - 1])
+    return near[np.argsort(distances[near], kind="stable")[:count]]
+
+
+def uniforms(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+    """Draw what `NeighbourRanks.resample` needs for words, (size,)."""
+    return rng.random(size)
+
+
+# How many neighbours of the word found are drawn from, if any are.
+NEIGHBOURS = 100
+
+RESAMPLING = ("resample", "resample_neighbours")
+
+# Finds the row of the nearest vector for each of (m, n) noisy ones.
+Search = Callable[[NDArray[np.float64]], NDArray[np.int64]]
+
+
+class NoiseMechanism(Mechanism):
+    """Finds the word nearest to a noisy point, and releases it or one of its neighbours.
+
+    Args:
+        space: Where the words lie.
+        epsilon: ε > 0.
+        resample: c > 0: the i-th nearest neighbour of the word found is released with a
+            probability ∝ exp(−c·ε·i) (Asghar et al., 2024). None: the word found is. The guarantee
+            is the same.
+        resample_neighbours: k: i runs from 0, the word itself, to k.
+    """
+
+    options: ClassVar[tuple[str, ...]] = RESAMPLING
+
+    def __init__(
+        self,
+        space: EmbeddingSpace,
+        epsilon: float,
+        resample: float | None = None,
+        resample_neighbours: int = NEIGHBOURS,
+    ) -> None:
+        super().__init__(space, epsilon)
+        if resample is not None:
+            require_positive(resample=resample)
+        require_at_least(1, resample_neighbours=resample_neighbours)
+        self.resample = None if resample is None else float(resample)
+        self.resample_neighbours = int(resample_neighbours)
+
+    @property
+    def law(self) -> dict[str, float | str | None]:
+        """The parameters that decide what is drawn: those of resampling only if it is done."""
+        unused = RESAMPLING if self.resample is None else ()
+        return {name: value for name, value in self.parameters.items() if name not in unused}
+
+    @lazy_property
+    def _neighbours(self) -> NeighbourRanks | None:
+        if self.resample is None:
+            return None
+        return NeighbourRanks(self.space, self.resample * self.epsilon, self.resample_neighbours)
+
+    def _draw(
+        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        found = self._find(ids, streams, positions)
+        if self._neighbours is None:
+            return found
+        return self._neighbours.resample(found, streams.draw(uniforms, positions))
+
+    @abstractmethod
+    def _find(
+        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Find the nearest word to a noisy point for each id."""
+
+    def _assumptions(self) -> tuple[str, ...]:
+        if self.resample is None:
+            return ()
+        return (
+            "The word found is replaced by its i-th nearest neighbour with a probability ∝ "
+            f"exp(-{self.resample:g}·ε·i), i up to {self.resample_neighbours}, which changes the "
+            "output, not the guarantee: the neighbours are public.",
+        )
+
 
 # Exact search, which needs no index.
 FLAT = "flat"
+
+# Up to this many dimensions noise is drawn in double precision. In single precision noise from a
+# word far out lands on multiples of the spacing of float32 there, and never reaches words between
+# them, whose release would show that the input was another (after Mironov, CCS 2012).
+FEW_DIMENSIONS = 4
 
 L = TypeVar("L", bound="MultivariateLaplace")
 
@@ -77,14 +236,18 @@ class MultivariateLaplace(NoiseMechanism):
 
     @property
     def law(self) -> dict[str, float | str | None]:
-        """The parameters without the index, which is a function of the noisy vector."""
-        return {name: value for name, value in super().law.items() if name != "index"}
+        """The parameters without the index, which is a function of the noisy vector.
 
-    @cached_property
+        Noise of another precision is other noise, of which a seed must not tell the same twice.
+        """
+        law = {name: value for name, value in super().law.items() if name != "index"}
+        return law | {"dtype": "float64"} if self.space.dim <= FEW_DIMENSIONS else law
+
+    @lazy_property
     def _search_vectors(self) -> NDArray[np.float32]:
         return np.ascontiguousarray(self.space.vectors, dtype=np.float32)
 
-    @cached_property
+    @lazy_property
     def _nearest(self) -> Search:
         if self.index != FLAT and self.space.index is not None:
             return self.space.index.search
@@ -93,8 +256,10 @@ class MultivariateLaplace(NoiseMechanism):
         return partial(nearest_euclidean, vectors=self._search_vectors)
 
     @property
-    def _law(self) -> Law:
-        return partial(multivariate_laplace, dim=self.space.dim, epsilon=self.epsilon)
+    def _law(self) -> Sampler:
+        dim = self.space.dim
+        dtype = np.float64 if dim <= FEW_DIMENSIONS else np.float32
+        return partial(multivariate_laplace, dim=dim, epsilon=self.epsilon, dtype=dtype)
 
     def _shape(self, noise: NDArray[np.floating]) -> NDArray[np.floating]:
         return noise
@@ -105,7 +270,7 @@ class MultivariateLaplace(NoiseMechanism):
         """Draw several outputs for each input word, all words under the same `runs` noises."""
         if self.index != FLAT:
             return super().sample_repeatedly(ids, runs, rng)
-        _validate.at_least(1, runs=runs)
+        require_at_least(1, runs=runs)
         noise = self._shape(self._law(rng, runs))
         found = nearest_to_sums(self.space.points(self._checked(ids)), noise, self._search_vectors)
         if self._neighbours is None:
@@ -159,12 +324,12 @@ class Mahalanobis(MultivariateLaplace):
         resample_neighbours: int = NEIGHBOURS,
     ) -> None:
         super().__init__(space, epsilon, index, resample, resample_neighbours)
-        _validate.within(0.0, 1.0, lam=lam)
+        require_within(0.0, 1.0, lam=lam)
         self.lam = float(lam)
         # A covariance that will not do is refused here, not in the middle of a data set.
         self._norm  # noqa: B018
 
-    @cached_property
+    @lazy_property
     def _norm(self) -> RegularizedMahalanobis:
         return regularized_mahalanobis(self.space.vectors, self.lam)
 
@@ -190,7 +355,7 @@ class Mahalanobis(MultivariateLaplace):
         difference = self.space.points(ids_a) - self.space.points(ids_b)
         return self._norm.norm(difference)
 
-    @cached_property
+    @lazy_property
     def _whitened(self) -> EmbeddingSpace:
         vectors = (self.space.vectors @ self._norm.inverse_root).astype(np.float32)
         return EmbeddingSpace.from_vectors(self.space.words, vectors)

@@ -1,32 +1,39 @@
-"""The contract that every mechanism keeps."""
+"""Abstract base classes of the mechanisms: the contract of sampling and of the guarantee."""
 
 import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy._immutable import Immutable
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.guarantees import ALWAYS, PrivacyGuarantee
+from hf_dxprivacy._runtime import CPU, SetOnce, check_device, lazy_property
+from hf_dxprivacy.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    require_at_least,
+    require_positive,
+    require_within,
+)
+from hf_dxprivacy.guarantee import ALWAYS, PrivacyGuarantee
 from hf_dxprivacy.randomness import RowStreams
-from hf_dxprivacy.search.devices import CPU, check_device
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 # With a smaller ε noise would leave the range of single precision; no use of one is known.
 SMALLEST_EPSILON = 1e-30
+
+# Words, evenly spaced in row order, that show whether nearly every word stays, and what that means.
+PROBED_WORDS = 50
+NEARLY_ALWAYS = 0.99
 
 METRIC_NAMES = {"euclidean": "Euclidean distance", "poincare": "hyperbolic distance"}
 
 M = TypeVar("M", bound="Mechanism")
 
 
-class Mechanism(Immutable, ABC):
+class Mechanism(SetOnce, ABC):
     """A random map from words to words of one space, private for a metric on the words.
 
     The inputs are the words of the space and one symbol that stands for everything out of
@@ -44,6 +51,8 @@ class Mechanism(Immutable, ABC):
     name: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]] = ("euclidean", "poincare")
     options: ClassVar[tuple[str, ...]] = ()
+    # Whether ε counts per unit of a metric that has nothing to do with distances of the space.
+    own_metric: ClassVar[bool] = False
     # How many words are worked on at once; bounds the memory of one step.
     chunk: ClassVar[int] = 4096
 
@@ -53,8 +62,8 @@ class Mechanism(Immutable, ABC):
                 f"expected space to be an EmbeddingSpace, got a {type(space).__name__}; "
                 "make one with EmbeddingSpace.from_pretrained or .from_vectors"
             )
-        _validate.positive("privacy needs a finite ε above zero", epsilon=epsilon)
-        _validate.within(
+        require_positive("privacy needs a finite ε above zero", epsilon=epsilon)
+        require_within(
             SMALLEST_EPSILON, math.inf, "rescale the space to larger distances", epsilon=epsilon
         )
         if space.metric not in self.metrics:
@@ -67,8 +76,13 @@ class Mechanism(Immutable, ABC):
         self.epsilon = float(epsilon)
         self.device = CPU
 
+    @classmethod
+    def suits(cls, space: EmbeddingSpace) -> bool:
+        """Tell whether the mechanism can be made over a space, at some ε."""
+        return space.metric in cls.metrics
+
     def __getstate__(self) -> dict[str, Any]:
-        # Only the decisions travel; what is derived from them is worked out again where needed.
+        # Only the decisions travel; what follows from them is computed again where needed.
         decisions = ("space", "epsilon", "device", *self.options)
         return {name: self.__dict__[name] for name in decisions}
 
@@ -146,7 +160,7 @@ class Mechanism(Immutable, ABC):
         Returns:
             (m, runs) int64, rows of the space's vocabulary.
         """
-        _validate.at_least(1, runs=runs)
+        require_at_least(1, runs=runs)
         return self.sample(np.repeat(self._checked(ids), runs), rng).reshape(-1, runs)
 
     @abstractmethod
@@ -175,6 +189,11 @@ class Mechanism(Immutable, ABC):
         """An upper bound of the metric of the guarantee over all pairs of inputs."""
         return 2.0 * self.space.radius
 
+    @property
+    def local_epsilon(self) -> float:
+        """The ε that is proven as pure local DP, for any two inputs; ε·`diameter` at the most."""
+        return self.certified_epsilon * self.diameter
+
     def pair_distances(
         self, ids_a: NDArray[np.int64], ids_b: NDArray[np.int64]
     ) -> NDArray[np.float64]:
@@ -191,8 +210,9 @@ class Mechanism(Immutable, ABC):
         return self.id_bound(np.array([first]), np.array([second]))
 
     def id_bound(self, ids_a: NDArray[np.int64], ids_b: NDArray[np.int64]) -> float:
-        """Return Σ ε·d over pairs of ids."""
-        return self.certified_epsilon * float(self.pair_distances(ids_a, ids_b).sum())
+        """Return Σ ε·d over pairs of ids, where ε·d is not more than `local_epsilon`."""
+        bounds = self.certified_epsilon * self.pair_distances(ids_a, ids_b)
+        return float(np.minimum(bounds, self.local_epsilon).sum())
 
     def _assumptions(self) -> tuple[str, ...]:
         return ()
@@ -201,21 +221,24 @@ class Mechanism(Immutable, ABC):
         commit = self.space.commit
         return () if commit is None else (f"The space is {commit.repo_id} at commit {commit.sha}.",)
 
-    @cached_property
+    @lazy_property
     def caution(self) -> str | None:
-        """Why this ε hides next to nothing in this space, as far as that is known; else None."""
+        """Warning text if outputs equal inputs with probability of 0.99 or more, else None."""
         return None
 
-    @cached_property
+    @lazy_property
     def guarantee(self) -> PrivacyGuarantee:
-        """What this mechanism promises for one word."""
+        """Guarantee for one word."""
         epsilon = self.certified_epsilon
         caution = () if self.caution is None else (f"WARNING: {self.caution}.",)
         return PrivacyGuarantee(
             epsilon=epsilon,
             metric=self.metric,
-            ldp_epsilon=epsilon * self.diameter,
-            neighbour_epsilon={k: epsilon * d for k, d in self.neighbour_distances().items()},
+            ldp_epsilon=self.local_epsilon,
+            neighbour_epsilon={
+                k: min(epsilon * d, self.local_epsilon)
+                for k, d in self.neighbour_distances().items()
+            },
             assumptions=(*caution, *ALWAYS, *self._assumptions(), *self._origin()),
             log_ratio_bound=self.word_bound,
         )
@@ -236,6 +259,60 @@ class Mechanism(Immutable, ABC):
                 f"got {low} to {high}"
             )
         return array.astype(np.int64, copy=False)
+
+
+class ExactMechanism(Mechanism):
+    """A mechanism with a known law P(y|x) = exp(−s·d(x, y))/Z(x), in the metric of its guarantee.
+
+    By the triangle inequality the log-ratio of two words is largest at one of them, so that the
+    exact privacy level is s + max |ln Z(x) − ln Z(x')|/d(x, x').
+    """
+
+    @property
+    @abstractmethod
+    def inverse_temperature(self) -> float:
+        """The slope s of the log-probability per unit of distance."""
+
+    @abstractmethod
+    def output_distances(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return (m, V) distances from inputs to all words, in the metric of the guarantee."""
+
+    @abstractmethod
+    def probabilities(self, ids: ArrayLike) -> NDArray[np.float64]:
+        """Return the exact law of the output for each input.
+
+        Args:
+            ids: (m,) integers; −1 means out of vocabulary.
+
+        Returns:
+            (m, V) float64; each row adds up to 1.
+        """
+
+    @abstractmethod
+    def exact_epsilon(self, progress: bool = False) -> float:
+        """Return the true privacy level ε* of this mechanism, over all pairs of inputs.
+
+        The least ε* for which it is ε*·d-private, bounded upward for rounding.
+
+        Args:
+            progress: Show a bar if it takes long.
+        """
+
+    @lazy_property
+    def caution(self) -> str | None:
+        """Says so if nearly every word stays: by the exact law of some words of the space."""
+        probed = np.linspace(0, len(self.space) - 1, PROBED_WORDS).astype(np.int64)
+        stays = float(self.probabilities(probed)[np.arange(len(probed)), probed].mean())
+        if stays < NEARLY_ALWAYS:
+            return None
+        return (
+            f"at ε = {self.epsilon:g} nearly every word of this space stays as it is, with "
+            f"probability {stays:.4f} on average over {len(probed)} words. {self._remedy}"
+        )
+
+    @property
+    def _remedy(self) -> str:
+        return "Take a smaller ε"
 
 
 def _streams(rng: "np.random.Generator | RowStreams", size: int) -> RowStreams:

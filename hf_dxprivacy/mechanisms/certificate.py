@@ -1,16 +1,24 @@
-"""The largest slope of an exponential mechanism whose exact privacy level meets an ε.
+"""Certified inverse temperatures: the largest s whose exact privacy level ε*(s) is at most an ε.
 
-Slopes lie on a fixed geometric grid and the largest feasible one is taken: no interpolation, and no
-monotonicity is assumed.
+Values of s lie on a fixed geometric grid and the largest feasible one is taken: no interpolation,
+and no monotonicity is assumed. Levels are remembered in the space and in the user's cache, by the
+digest of the space and β. They are public: they depend on no text.
 """
 
+import json
 import logging
 import math
+import os
+import tempfile
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from hf_dxprivacy.mechanisms import certificate_store
-from hf_dxprivacy.mechanisms.certificate_store import STEPS_PER_OCTAVE, grid_rate
-from hf_dxprivacy.mechanisms.levels import privacy_levels
+from hf_dxprivacy.errors import ArtifactError
+from hf_dxprivacy.hub import artifact, cache_dir
+from hf_dxprivacy.mechanisms.levels import STEPS_PER_OCTAVE, grid_value, privacy_curve
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 logger = logging.getLogger(__name__)
@@ -18,18 +26,40 @@ logger = logging.getLogger(__name__)
 # Processor time for a pair of words, roughly: 43 s for the 25,000 words of wordnet-gloss.
 SECONDS_PER_PAIR = 7e-8
 
+# Entry beside the curves: digest of the space that the levels are of.
+_DIGEST = "digest"
+
 
 @dataclass(frozen=True)
 class Calibration:
-    """A slope and the exact privacy level that it was certified at."""
+    """An inverse temperature s and its exact privacy level ε*(s)."""
 
-    rate: float
+    inverse_temperature: float
     level: float
 
 
 def truncation_weight(size: int, beta: float) -> float:
-    """Return exp(−s·γ) = β/((1−β)(V−1)), the weight of far words; the same for every slope s."""
+    """Return exp(−s·γ) = β/((1−β)(V−1)), the weight of far words; the same for every s."""
     return min(1.0, beta / ((1.0 - beta) * max(size - 1, 1)))
+
+
+def calibrate(
+    space: EmbeddingSpace, epsilon: float, beta: float, progress: bool = True
+) -> Calibration:
+    """Find the largest s on the grid whose exact level is at most ε.
+
+    Args:
+        space: The vocabulary.
+        epsilon: ε > 0.
+        beta: β in (0, 1).
+        progress: Show a bar while levels that are not remembered are computed.
+
+    Returns:
+        s and its level ε*(s) ≤ ε.
+    """
+    known = certify(space, epsilon, epsilon, beta, progress)
+    best = max(k for k, level in known.items() if level <= epsilon)
+    return Calibration(grid_value(best), known[best])
 
 
 def certify(
@@ -39,32 +69,73 @@ def certify(
     beta: float = 0.001,
     progress: bool = True,
 ) -> dict[int, float]:
-    """Work out, and remember, the levels of all slopes that an ε of a range may need.
+    """Compute, and remember, the levels of all s that an ε of a range may need.
 
     Args:
-        space: Where the words lie.
+        space: The vocabulary.
         lowest: Least ε.
         highest: Largest ε.
         beta: β in (0, 1).
-        progress: Show a bar while levels that nobody remembered are worked out.
+        progress: Show a bar while levels that are not remembered are computed.
 
     Returns:
-        ε*(s) by grid index; see `certificate_store.grid_rate`.
+        ε*(s) by grid index; see `levels.grid_value`.
     """
-    known = certificate_store.load(space, beta)
+    known = remembered(space, beta)
     missing = [k for k in wanted_steps(lowest, highest) if k not in known]
     if missing:
         _announce(len(space), lowest, highest)
         floor = truncation_weight(len(space), beta)
-        known |= privacy_levels(space, missing, floor, progress=progress)
-    certificate_store.attach(space, beta, known)
+        known |= privacy_curve(space, missing, floor, progress=progress)
+    curve = {str(k): known[k] for k in sorted(known)}
+    space.cache.certificates.update({_DIGEST: space.digest, _name(beta): curve})
     if missing:
-        certificate_store.save(space, beta)
+        _save(space, beta)
     return known
 
 
+def is_certified(space: EmbeddingSpace, epsilon: float, beta: float = 0.001) -> bool:
+    """Tell whether all levels that an ε needs are remembered, so that it starts without delay.
+
+    Raises:
+        ArtifactError: If the remembered levels are damaged, impossible, or of another space.
+    """
+    known = remembered(space, beta)
+    return all(k in known for k in wanted_steps(epsilon, epsilon))
+
+
+def wanted_steps(lowest: float, highest: float) -> range:
+    """Return the grid indices that an ε of a range may need."""
+    # One step below ε/2 is feasible for certain, whatever the margin for rounding.
+    return range(_grid_index(lowest) - STEPS_PER_OCTAVE - 1, _grid_index(highest) + 1)
+
+
+def remembered(space: EmbeddingSpace, beta: float) -> dict[int, float]:
+    """Return the remembered levels by grid index.
+
+    Raises:
+        ArtifactError: If they are damaged, impossible, or of another space.
+    """
+    path = _path(space)
+    found: dict[int, float] = {}
+    curves: Mapping[str, Any]
+    for source, curves in (("config.json", space.certificates), (str(path), _read(path))):
+        if curves and curves.get(_DIGEST) != space.digest:
+            raise ArtifactError(
+                f"the certified levels in {source} belong to another space (digest "
+                f"{curves.get(_DIGEST)}, expected {space.digest}); remove them from the file"
+            )
+        found |= _levels(source, curves.get(_name(beta), {}))
+    return found
+
+
+def _grid_index(s: float) -> int:
+    """Return the index of the largest grid value that is at most s (ε*(s) ≥ s)."""
+    return math.floor(STEPS_PER_OCTAVE * math.log2(s) + 1e-9)
+
+
 def _announce(size: int, lowest: float, highest: float) -> None:
-    """Say that it takes a while, if it does: a progress bar is for terminals only."""
+    """Log a warning if the computation takes a while: a progress bar is for terminals only."""
     seconds = SECONDS_PER_PAIR * size**2
     if seconds >= 1.0:
         asked = f"{lowest:g}" if lowest == highest else f"{lowest:g} to {highest:g}"
@@ -75,41 +146,59 @@ def _announce(size: int, lowest: float, highest: float) -> None:
         )
 
 
-def is_certified(space: EmbeddingSpace, epsilon: float, beta: float = 0.001) -> bool:
-    """Tell whether all levels that an ε needs are remembered, so that it starts without delay.
-
-    Raises:
-        ArtifactError: If what is remembered is damaged, impossible, or of another space.
-    """
-    known = certificate_store.load(space, beta)
-    return all(k in known for k in wanted_steps(epsilon, epsilon))
-
-
-def calibrated_rate(
-    space: EmbeddingSpace, epsilon: float, beta: float, progress: bool = True
-) -> Calibration:
-    """Return the largest slope on the grid whose exact level is at most ε.
-
-    Args:
-        space: Where the words lie.
-        epsilon: ε > 0.
-        beta: β in (0, 1).
-        progress: Show a bar while levels that nobody remembered are worked out.
-
-    Returns:
-        The slope s and its level ε*(s) ≤ ε.
-    """
-    known = certify(space, epsilon, epsilon, beta, progress)
-    best = max(k for k, level in known.items() if level <= epsilon)
-    return Calibration(grid_rate(best), known[best])
+def _save(space: EmbeddingSpace, beta: float) -> None:
+    """Save the levels of a space for a β in the user's cache."""
+    path = _path(space)
+    # Other levels of the same β that the cache knows were loaded, and so are among these.
+    curves = {**space.certificates, **_read(path), _name(beta): space.certificates[_name(beta)]}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as beside:
+            written = Path(beside) / path.name
+            written.write_text(json.dumps(artifact.bind(curves)))
+            os.replace(written, path)
+    except OSError as error:
+        # The levels are in use all the same; only the next process has to compute them again.
+        warnings.warn(f"calibration could not be cached in {path}: {error}", stacklevel=2)
 
 
-def wanted_steps(lowest: float, highest: float) -> range:
-    """Return the grid indices of the slopes that an ε of a range may need."""
-    # One step below ε/2 is feasible for certain, whatever the margin for rounding.
-    return range(_grid_index(lowest) - STEPS_PER_OCTAVE - 1, _grid_index(highest) + 1)
+def _name(beta: float) -> str:
+    return f"beta={beta!r}"
 
 
-def _grid_index(slope: float) -> int:
-    """Return the index of the largest grid slope that is at most this (ε*(s) ≥ s)."""
-    return math.floor(STEPS_PER_OCTAVE * math.log2(slope) + 1e-9)
+def _path(space: EmbeddingSpace) -> Path:
+    return cache_dir() / "certificates" / f"{space.digest}.json"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        curves = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except ValueError as error:
+        raise ArtifactError(f"{path} is not valid JSON ({error}); delete it") from error
+    if not isinstance(curves, dict):
+        raise ArtifactError(f"{path}: expected a JSON object, got {curves!r:.40}; delete it")
+    try:
+        # Version 0.2 wrote none, and a level that lost a digit would pass for a true one.
+        return curves if artifact.is_bound(curves) else {}
+    except ArtifactError as error:
+        raise ArtifactError(f"{path}: {error}, or delete it") from error
+
+
+def _levels(source: str, curve: Any) -> dict[int, float]:
+    try:
+        levels = {int(index): float(level) for index, level in curve.items()}
+        values = {index: grid_value(index) for index in levels}
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise ArtifactError(
+            f"{source}: expected certified levels by whole numbers ({error}); remove them"
+        ) from error
+    for index, level in levels.items():
+        # s ≤ ε*(s) ≤ 2s holds for every space: anything else was not written by this package.
+        if not values[index] <= level <= 2.001 * values[index]:
+            raise ArtifactError(
+                f"{source} states a certified level {level} for s = {values[index]:.6g}, which is "
+                "impossible (it lies between s and 2·s); the file was altered: delete it"
+            )
+    return levels

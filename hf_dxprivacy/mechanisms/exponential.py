@@ -6,22 +6,18 @@ and differ only in how s is chosen for an ε.
 
 import math
 import threading
-from abc import abstractmethod
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy.guarantees import upward
-from hf_dxprivacy.mechanisms.base import Mechanism
-from hf_dxprivacy.mechanisms.certificate import (
-    calibrated_rate,
-    truncation_weight,
-)
-from hf_dxprivacy.mechanisms.levels import privacy_levels
-from hf_dxprivacy.mechanisms.rejection import SAMPLER, RowSampler
+from hf_dxprivacy._runtime import lazy_property
+from hf_dxprivacy.errors import require_between, require_positive, require_within
+from hf_dxprivacy.guarantee import upward
+from hf_dxprivacy.mechanisms.base import ExactMechanism
+from hf_dxprivacy.mechanisms.certificate import calibrate, truncation_weight
+from hf_dxprivacy.mechanisms.levels import privacy_curve
+from hf_dxprivacy.mechanisms.sampler import SAMPLER, RejectionSampler
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -32,12 +28,8 @@ BLOCK_BYTES = 1 << 24
 LARGEST_EXPONENT = 700.0
 SMALLEST_BETA = 1e-100
 
-# Words, evenly spaced in row order, that show whether nearly every word stays, and what that means.
-PROBED_WORDS = 50
-NEARLY_ALWAYS = 0.99
 
-
-class ExponentialMechanism(Mechanism):
+class ExponentialMechanism(ExactMechanism):
     """Draws an output y for an input w with probability ∝ exp(−s·min(d(w, y), γ)).
 
     Args:
@@ -52,8 +44,8 @@ class ExponentialMechanism(Mechanism):
 
     def __init__(self, space: EmbeddingSpace, epsilon: float, beta: float = 0.001) -> None:
         super().__init__(space, epsilon)
-        _validate.between(0.0, 1.0, "0.001 is usual", beta=beta)
-        _validate.within(SMALLEST_BETA, 1.0, "0.001 is usual", beta=beta)
+        require_between(0.0, 1.0, "0.001 is usual", beta=beta)
+        require_within(SMALLEST_BETA, 1.0, "0.001 is usual", beta=beta)
         self.beta = float(beta)
 
     @property
@@ -63,17 +55,14 @@ class ExponentialMechanism(Mechanism):
         Over other cells the same noise would become another word, and the two together would tell
         more than two independent releases.
         """
-        return {**super().law, "cells": f"{SAMPLER}:{self.space.cells(self.device).digest}"}
-
-    @property
-    @abstractmethod
-    def rate(self) -> float:
-        """The slope s of the log-probability per unit of distance."""
+        return {**super().law, "cells": f"{SAMPLER}:{self.space.partition(self.device).digest}"}
 
     @property
     def radius(self) -> float:
         """γ, the distance from which on all outputs are equally likely."""
-        return abs(math.log(truncation_weight(len(self.space), self.beta))) / self.rate
+        return (
+            abs(math.log(truncation_weight(len(self.space), self.beta))) / self.inverse_temperature
+        )
 
     @property
     def metric(self) -> str:
@@ -95,15 +84,12 @@ class ExponentialMechanism(Mechanism):
         """Median distance to the 1st, 10th, 100th neighbour, truncated at γ."""
         return {k: min(d, self.radius) for k, d in super().neighbour_distances().items()}
 
+    def output_distances(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return (m, V) distances from inputs to all words, truncated at γ."""
+        return np.minimum(self.space.distances(ids), self.radius)
+
     def probabilities(self, ids: ArrayLike) -> NDArray[np.float64]:
-        """Return the exact law of the output for each input.
-
-        Args:
-            ids: (m,) integers; −1 means out of vocabulary.
-
-        Returns:
-            (m, V) float64; each row adds up to 1.
-        """
+        """Return the exact law of the output for each input; see `ExactMechanism`."""
         checked = self._checked(ids)
         rows = np.empty((len(checked), len(self.space)))
         step = max(1, BLOCK_BYTES // (8 * len(self.space)))
@@ -113,19 +99,12 @@ class ExponentialMechanism(Mechanism):
             part /= part.sum(axis=1, keepdims=True)
         return rows
 
-    @cached_property
-    def caution(self) -> str | None:
-        """Says so if nearly every word stays: by the exact law of some words of the space."""
-        probed = np.linspace(0, len(self.space) - 1, PROBED_WORDS).astype(np.int64)
-        stays = float(self.probabilities(probed)[np.arange(len(probed)), probed].mean())
-        if stays < NEARLY_ALWAYS:
-            return None
+    @property
+    def _remedy(self) -> str:
         nearest = self.space.neighbour_distances()[1]
         return (
-            f"at ε = {self.epsilon:g} nearly every word of this space stays as it is, with "
-            f"probability {stays:.4f} on average over {len(probed)} words. ε is per unit of "
-            f"distance, and the median distance to the nearest neighbour is {nearest:.3g}: take a "
-            "smaller ε, or scale the space (rescale, or convert --unit-step)"
+            "ε is per unit of distance, and the median distance to the nearest neighbour is "
+            f"{nearest:.3g}: take a smaller ε, or scale the space (rescale, or convert --unit-step)"
         )
 
     def exact_epsilon(self, progress: bool = False) -> float:
@@ -134,24 +113,24 @@ class ExponentialMechanism(Mechanism):
         The least ε* for which it is ε*·d_γ-private, bounded upward for rounding. Takes time
         quadratic in the size of the vocabulary.
         """
-        floor = math.exp(-self.rate * self.radius)
-        return privacy_levels(self.space, [0], floor, self.rate, progress)[0]
+        floor = math.exp(-self.inverse_temperature * self.radius)
+        return privacy_curve(self.space, [0], floor, self.inverse_temperature, progress)[0]
 
     def _weights(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.exp(-self.rate * np.minimum(distances, self.radius))
+        return np.exp(-self.inverse_temperature * np.minimum(distances, self.radius))
 
-    @cached_property
+    @lazy_property
     def _own(self) -> threading.local:
         return threading.local()
 
     @property
-    def _rows(self) -> RowSampler:
+    def _rows(self) -> RejectionSampler:
         # One for each thread: two that filled one cache would mix up the heads of different words.
         if not hasattr(self._own, "rows"):
-            self._own.rows = RowSampler(
+            self._own.rows = RejectionSampler(
                 self.space, self._weights, least_capacity=self.chunk, device=self.device
             )
-        rows: RowSampler = self._own.rows
+        rows: RejectionSampler = self._own.rows
         return rows
 
     def _draw(
@@ -185,8 +164,8 @@ class TruncatedExponential(ExponentialMechanism):
     ) -> None:
         super().__init__(space, epsilon, beta)
         if gamma is not None:
-            _validate.positive(gamma=gamma)
-            _validate.within(
+            require_positive(gamma=gamma)
+            require_within(
                 0.0,
                 LARGEST_EXPONENT,
                 "a larger one would round probabilities to zero; take a smaller gamma",
@@ -195,7 +174,7 @@ class TruncatedExponential(ExponentialMechanism):
         self.gamma = None if gamma is None else float(gamma)
 
     @property
-    def rate(self) -> float:
+    def inverse_temperature(self) -> float:
         """Half of ε."""
         return self.epsilon / 2.0
 
@@ -226,16 +205,16 @@ class CalibratedExponential(ExponentialMechanism):
 
     def __init__(self, space: EmbeddingSpace, epsilon: float, beta: float = 0.001) -> None:
         super().__init__(space, epsilon, beta)
-        self._calibration = calibrated_rate(space, self.epsilon, self.beta)
+        self._calibration = calibrate(space, self.epsilon, self.beta)
 
     def __getstate__(self) -> dict[str, Any]:
         # The certified rate travels, so that no worker has to work it out again.
         return {**super().__getstate__(), "_calibration": self._calibration}
 
     @property
-    def rate(self) -> float:
+    def inverse_temperature(self) -> float:
         """The slope s, the largest on the grid with ε*(s) ≤ ε."""
-        return self._calibration.rate
+        return self._calibration.inverse_temperature
 
     def exact_epsilon(self, progress: bool = False) -> float:
         """Return ε*(s), the true privacy level, at most ε; known from the calibration."""
@@ -243,5 +222,5 @@ class CalibratedExponential(ExponentialMechanism):
         return self._calibration.level
 
     def _assumptions(self) -> tuple[str, ...]:
-        level = upward(self._calibration.level, 6)
-        return (f"The exact level over all pairs of words is {level} (s = {self.rate:.4g}).",)
+        level, s = upward(self._calibration.level, 6), self.inverse_temperature
+        return (f"The exact level over all pairs of words is {level} (s = {s:.4g}).",)

@@ -1,4 +1,4 @@
-"""The exact privacy level of exponential mechanisms, over all pairs of inputs.
+"""Exact privacy levels ε*(s) of exponential mechanisms, over all pairs of inputs.
 
 With weights exp(−s·d_γ(w, y)) and Z_s(w) their sum over y, for every output y
 |ln Pr[M(w)=y] − ln Pr[M(w')=y]| ≤ s·d_γ(w, w') + |ln Z_s(w) − ln Z_s(w')|, with equality at y = w
@@ -20,11 +20,111 @@ import threadpoolctl
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from hf_dxprivacy import _threads
-from hf_dxprivacy.mechanisms.certificate_store import STEPS_PER_OCTAVE
-from hf_dxprivacy.mechanisms.normalisers import Normalisers
+from hf_dxprivacy import _runtime
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.distances import Distances
+
+# Inverse temperatures s are 2^(k/32), 2.2 % apart. A curve is stored as levels by grid index k.
+STEPS_PER_OCTAVE = 32
+
+# Words whose distances are computed, and then sorted into bins, together: the cache holds them.
+COLUMNS = 2048
+SORTED_ROWS = 32
+
+# The interpolation is off by at most (0.011·s·d)^7/(7!·2^6) of a weight. Weights of s·d ≫ ln V do
+# not matter beside Z ≥ 1, which leaves 1e-12 of Z for a million words.
+DEGREE = 6
+
+# exp(−x) is 1 for smaller x.
+NEGLIGIBLE = 1e-17
+
+
+def grid_value(index: int) -> float:
+    """Return the inverse temperature of a grid index."""
+    return float(2.0 ** (index / STEPS_PER_OCTAVE))
+
+
+class LogPartition:
+    """Log-partition functions ln Z of many inverse temperatures, in one pass over the distances.
+
+    Z_s(w) is the sum of exp(−min(s·d(w, y), L)) over all words y, with L = s·γ the same for all s,
+    and s = base·2^(k/32). Distances are sorted into bins that are as wide as the steps between
+    these s, and of those in one bin only their moments are kept: over a bin, the weight is a
+    polynomial of the place in it, up to 1e-13 of the sum. Every γ is an edge of a bin, so no bin is
+    half truncated; and step k weighs bin b as step 0 weighs bin b+k, so that one row of
+    coefficients serves all.
+
+    Args:
+        distances: The distances of V words.
+        floor: exp(−L) < 1, the least weight.
+        base: s of step 0.
+        steps: The steps k, whole numbers.
+    """
+
+    def __init__(
+        self, distances: Distances, floor: float, base: float, steps: Sequence[int]
+    ) -> None:
+        exponent = -math.log(floor)
+        first, span = min(steps), max(steps) - min(steps)
+        octaves = max(1, math.ceil(math.log2(exponent / NEGLIGIBLE)))
+        self._distances = distances
+        # Bins are counted up to the largest γ, that of the first step, with one more beyond it.
+        self._inside = span + STEPS_PER_OCTAVE * octaves
+        self._unit = base * 2.0 ** (first / STEPS_PER_OCTAVE) / exponent
+        coefficients = _coefficients(exponent, self._inside)
+        beyond = np.zeros((DEGREE + 1, span + 1))
+        beyond[0] = floor
+        windows = np.lib.stride_tricks.sliding_window_view(
+            np.concatenate([coefficients, beyond], axis=1), self._inside + 1, axis=1
+        )
+        # (moments, bins, steps)
+        self._table = windows[:, np.asarray(steps) - first].transpose(0, 2, 1).copy()
+
+    def log_sums(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return ln Z, (m, steps), for m words."""
+        moments = np.zeros((DEGREE + 1, len(ids), self._inside + 1))
+        size = len(self._distances.vectors)
+        for start in range(0, size, COLUMNS):
+            block = self._distances.rows(ids, slice(start, min(start + COLUMNS, size)))
+            for row in range(0, len(ids), SORTED_ROWS):
+                part = slice(row, row + SORTED_ROWS)
+                self._sort_in(moments[:, part], block[part])
+        sums: NDArray[np.float64] = np.matmul(moments, self._table).sum(axis=0)
+        return np.log(sums)
+
+    def _sort_in(self, moments: NDArray[np.float64], distances: NDArray[np.float64]) -> None:
+        """Add the distances of m words, (m, columns), to their moments, (DEGREE+1, m, bins)."""
+        place = distances * self._unit
+        np.maximum(place, 2.0 ** (-self._inside / STEPS_PER_OCTAVE), out=place)
+        np.log2(place, out=place)
+        place *= STEPS_PER_OCTAVE
+        place += self._inside
+        np.minimum(place, self._inside + 0.5, out=place)
+        bins = place.astype(np.int64)
+        # From here on the place within the bin, from −1 to 1.
+        place -= bins
+        place *= 2.0
+        place -= 1.0
+        lowest = bins.min()
+        used = slice(lowest, bins.max() + 1)
+        width = used.stop - used.start
+        bins += np.arange(len(bins))[:, None] * width - lowest
+        cells, powers, size = bins.ravel(), np.ones(bins.size), len(bins) * width
+        for moment in moments[:, :, used]:
+            moment += np.bincount(cells, powers, size).reshape(moment.shape)
+            powers *= place.ravel()
+
+
+def _coefficients(exponent: float, bins: int) -> NDArray[np.float64]:
+    """Return the polynomials of the weights in the bins below γ, (DEGREE+1, bins).
+
+    In bin b, counted from γ downwards, s·d = exponent·2^(−(b − (1+u)/2)/32) with u from −1 to 1.
+    """
+    nodes = np.cos((np.arange(DEGREE + 1) + 0.5) * np.pi / (DEGREE + 1))
+    middle = np.arange(-bins, 0) + 0.5
+    values = np.exp(-exponent * 2.0 ** ((middle + nodes[:, None] / 2.0) / STEPS_PER_OCTAVE))
+    return np.linalg.solve(np.vander(nodes, increasing=True), values)
+
 
 TILE = 384
 # Distances of words to all others that are held at once, away from the tiles.
@@ -39,46 +139,46 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def privacy_levels(
+def privacy_curve(
     space: EmbeddingSpace,
     steps: Sequence[int],
     floor: float,
-    rate: float = 1.0,
+    base: float = 1.0,
     progress: bool = False,
 ) -> dict[int, float]:
-    """Return the exact level ε*(s) for slopes s = rate·2^(k/32), in two passes over all distances.
+    """Return the exact level ε*(s) for s = base·2^(k/32), in two passes over all distances.
 
     Args:
         space: Where the words lie; V words.
         steps: The steps k, at least one.
-        floor: exp(−s·γ), the least weight, common to all slopes.
-        rate: The slope of step 0, s > 0.
+        floor: exp(−s·γ), the least weight, common to all s.
+        base: s > 0 of step 0.
         progress: Show a progress bar.
 
     Returns:
         ε*(s) by step, bounded upward for rounding. Time O(V²·n), memory O(V·(n + len(steps))).
     """
-    slopes = rate * 2.0 ** (np.asarray(steps) / STEPS_PER_OCTAVE)
+    inverses = base * 2.0 ** (np.asarray(steps) / STEPS_PER_OCTAVE)
     if floor >= 1.0 or len(space) == 1:
         # γ = 0: every input has the same law. s is still an upper bound of the level.
-        return dict(zip(steps, slopes.tolist(), strict=True))
+        return {step: base * grid_value(step) for step in steps}
     blocks = _blocks(len(space))
     total = len(blocks) * (3 * len(blocks) + 1) // 2
     with tqdm(total=total, desc="Calibrating", disable=not progress or None) as bar:
-        normalisers = Normalisers(_distances(space), floor, rate, steps)
-        log_sums = _log_sums(space, normalisers, len(steps), bar)
+        partition = LogPartition(_distances(space), floor, base, steps)
+        log_sums = _log_sums(space, partition, len(steps), bar)
         ratios = _largest_ratios(space, log_sums, bar)
-    gammas = -math.log(floor) / slopes
+    gammas = -math.log(floor) / inverses
     # Pairs farther apart than γ are at d_γ = γ.
     beyond = (log_sums.max(axis=1) - log_sums.min(axis=1) + DIFFERENCE_ERROR) / gammas
     ratios = np.maximum(ratios, beyond)
     to_centroid = space.distances(np.array([-1]))[0]
-    at_centroid = np.maximum(np.exp(-slopes[:, None] * to_centroid), floor).sum(axis=1)
+    at_centroid = np.maximum(np.exp(-inverses[:, None] * to_centroid), floor).sum(axis=1)
     differences = log_sums - np.log(at_centroid)[:, None]
-    _raise_by_centroid(ratios, space, slopes, gammas, differences, to_centroid)
-    levels = (slopes + ratios) * (1.0 + LEVEL_MARGIN)
+    _raise_by_centroid(ratios, space, inverses, gammas, differences, to_centroid)
+    levels = (inverses + ratios) * (1.0 + LEVEL_MARGIN)
     # Where words nearly coincide, or γ is nearly 0, rounding says nothing and the theorem more.
-    return dict(zip(steps, np.minimum(levels, 2.0 * slopes).tolist(), strict=True))
+    return dict(zip(steps, np.minimum(levels, 2.0 * inverses).tolist(), strict=True))
 
 
 def _blocks(size: int) -> list[slice]:
@@ -90,15 +190,15 @@ def _distances(space: EmbeddingSpace, order: slice | NDArray[np.int64] = slice(N
 
 
 def _log_sums(
-    space: EmbeddingSpace, normalisers: Normalisers, slopes: int, bar: "tqdm[NoReturn]"
+    space: EmbeddingSpace, partition: LogPartition, count: int, bar: "tqdm[NoReturn]"
 ) -> NDArray[np.float64]:
-    """Return ln Z of the words by slope, (R, V)."""
+    """Return ln Z of the words by step, (R, V)."""
     blocks = _blocks(len(space))
-    log_sums = np.empty((slopes, len(space)))
+    log_sums = np.empty((count, len(space)))
 
     def fill(mine: Sequence[slice]) -> None:
         for block in mine:
-            log_sums[:, block] = normalisers.log_sums(np.arange(block.start, block.stop)).T
+            log_sums[:, block] = partition.log_sums(np.arange(block.start, block.stop)).T
             bar.update(len(blocks))
 
     _in_threads(fill, blocks)
@@ -108,7 +208,7 @@ def _log_sums(
 def _largest_ratios(
     space: EmbeddingSpace, log_sums: NDArray[np.float64], bar: "tqdm[NoReturn]"
 ) -> NDArray[np.float64]:
-    """Return max |Δ ln Z|/d over pairs of words by slope, (R,), bounded upward for rounding."""
+    """Return max |Δ ln Z|/d over pairs of words by step, (R,), bounded upward for rounding."""
     # In the order of ln Z, differences within a tile are all alike: most tiles can be passed over.
     # The largest come first.
     order = np.argsort(log_sums[len(log_sums) // 2])
@@ -151,7 +251,7 @@ def _raise_ratios(
 def _raise_by_centroid(
     best: NDArray[np.float64],
     space: EmbeddingSpace,
-    slopes: NDArray[np.float64],
+    inverses: NDArray[np.float64],
     gammas: NDArray[np.float64],
     differences: NDArray[np.float64],
     to_centroid: NDArray[np.float64],
@@ -168,7 +268,7 @@ def _raise_by_centroid(
     np.maximum(best, at_word.max(axis=1, initial=0.0), out=best)
     # No output is farther from the word than from the centroid by more than this.
     ceilings = np.minimum(reach, np.maximum(gammas - to_centroid.min(), 0.0)[:, None])
-    fixed, steep = differences + DIFFERENCE_ERROR, slopes[:, None]
+    fixed, steep = differences + DIFFERENCE_ERROR, inverses[:, None]
     bounds = np.where(differences > 0, (fixed + steep * ceilings) / reach - steep, 0.0)
     order = np.argsort(-(bounds - best[:, None]).max(axis=0, initial=0.0))
     step = max(1, BLOCK_ENTRIES // len(space))
@@ -177,18 +277,18 @@ def _raise_by_centroid(
             continue
         distances = space.distances(apart[block])
         most = (distances - to_centroid).max(axis=1, initial=0.0)
-        for r, (slope, gamma) in enumerate(zip(slopes, gammas, strict=True)):
+        for r, (inverse, gamma) in enumerate(zip(inverses, gammas, strict=True)):
             ceiling = np.minimum(most, ceilings[r, block])
-            reachable = (fixed[r, block] + slope * ceiling) / reach[r, block] - slope
+            reachable = (fixed[r, block] + inverse * ceiling) / reach[r, block] - inverse
             hot = np.flatnonzero(reachable > best[r])
             gains = np.minimum(distances[hot], gamma) - np.minimum(to_centroid, gamma)
-            raised = fixed[r, block[hot]] + slope * gains.max(axis=1)
-            best[r] = max(best[r], (raised / reach[r, block[hot]] - slope).max(initial=0.0))
+            raised = fixed[r, block[hot]] + inverse * gains.max(axis=1)
+            best[r] = max(best[r], (raised / reach[r, block[hot]] - inverse).max(initial=0.0))
 
 
 def _in_threads(work: Callable[[Sequence[Item]], Result], items: Sequence[Item]) -> list[Result]:
     """Deal items out in turn to as many threads as this process may use, one BLAS thread each."""
-    workers = 1 if _threads.in_worker() else os.cpu_count() or 1
+    workers = 1 if _runtime.in_worker() else os.cpu_count() or 1
     shares = [items[start::workers] for start in range(min(workers, len(items)))]
     with threadpoolctl.threadpool_limits(1), ThreadPoolExecutor(len(shares)) as pool:
         return list(pool.map(work, shares))

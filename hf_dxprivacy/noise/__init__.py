@@ -1,9 +1,8 @@
 """Samplers of noise laws, one law a file. They know of numbers only, not of words."""
 
 from hf_dxprivacy.noise.hyperbolic import ball_points, lebesgue_radius, riemannian_laplace_radius
-from hf_dxprivacy.noise.laplace import multivariate_laplace
-from hf_dxprivacy.noise.sphere import uniform_directions
-from hf_dxprivacy.noise.walk import metropolis_hastings
+from hf_dxprivacy.noise.laplace import multivariate_laplace, uniform_directions
+from hf_dxprivacy.noise.metropolis import metropolis_hastings
 
 __all__ = [
     "ball_points",

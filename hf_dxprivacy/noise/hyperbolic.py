@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy.noise.sphere import in_uniform_directions
+from hf_dxprivacy.errors import require_at_least, require_between, require_positive
+from hf_dxprivacy.noise.laplace import in_uniform_directions
 
 
 def riemannian_laplace_radius(
@@ -38,9 +38,9 @@ def riemannian_laplace_radius(
         InvalidTypeError: If an argument is not a number.
         InvalidValueError: If size < 0, dim < 1 or ε <= dim - 1.
     """
-    _validate.at_least(0, size=size)
-    _validate.at_least(1, dim=dim)
-    _validate.between(
+    require_at_least(0, size=size)
+    require_at_least(1, dim=dim)
+    require_between(
         dim - 1,
         math.inf,
         f"hyperbolic volume grows like exp((dim-1)·ρ), so no such noise law exists for "
@@ -72,9 +72,9 @@ def lebesgue_radius(
         InvalidTypeError: If an argument is not a number.
         InvalidValueError: If size < 0, dim < 1 or ε <= 0.
     """
-    _validate.at_least(0, size=size)
-    _validate.at_least(1, dim=dim)
-    _validate.positive(epsilon=epsilon)
+    require_at_least(0, size=size)
+    require_at_least(1, dim=dim)
+    require_positive(epsilon=epsilon)
     radii = np.empty(size)
     filled = 0
     while filled < size:

@@ -1,12 +1,72 @@
-"""The multivariate Laplace law: density proportional to exp(-ε‖z‖)."""
+"""The uniform law on a sphere, by normalising Gaussian vectors."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy.noise.sphere import in_uniform_directions
+from hf_dxprivacy.errors import require_at_least, require_one_of, require_positive
+
+
+def uniform_directions(
+    rng: np.random.Generator, size: int, dim: int, dtype: DTypeLike = np.float64
+) -> NDArray[np.floating[Any]]:
+    """Draw independent directions, uniform on the unit sphere of R^dim.
+
+    Args:
+        rng: Where the randomness comes from.
+        size: How many directions, 0 allowed.
+        dim: Dimension of the space, at least 1; in one dimension a direction is a sign.
+        dtype: float32 or float64.
+
+    Returns:
+        (size, dim) array of the dtype; every row has norm 1 to within rounding.
+
+    Raises:
+        InvalidTypeError: If size or dim is not an integer.
+        InvalidValueError: If size < 0, dim < 1 or the dtype is another one.
+    """
+    require_at_least(0, size=size)
+    return in_uniform_directions(rng, np.ones(size), dim, dtype)
+
+
+def in_uniform_directions(
+    rng: np.random.Generator,
+    radii: NDArray[np.float64],
+    dim: int,
+    dtype: DTypeLike = np.float64,
+) -> NDArray[np.floating[Any]]:
+    """Draw a direction for every radius and return the vectors of these lengths.
+
+    Args:
+        rng: Where the randomness comes from.
+        radii: (m,) lengths.
+        dim: Dimension of the space, at least 1.
+        dtype: float32 or float64.
+
+    Returns:
+        (m, dim) array of the dtype: each radius times its own uniform direction.
+
+    Raises:
+        InvalidTypeError: If dim is not an integer.
+        InvalidValueError: If dim < 1 or the dtype is another one.
+    """
+    require_at_least(1, dim=dim)
+    require_one_of(("float32", "float64"), dtype=np.dtype(dtype).name)
+    vectors, norms = _gaussian(rng, len(radii), dim, np.dtype(dtype))
+    # A float32 normal is exactly zero once in millions of draws, so in low dimensions a whole
+    # vector can be; drawing it again conditions on a symmetric event and keeps the law uniform.
+    while (missing := np.flatnonzero(norms == 0)).size:
+        vectors[missing], norms[missing] = _gaussian(rng, len(missing), dim, np.dtype(dtype))
+    vectors *= (radii / norms).astype(dtype)[:, None]
+    return vectors
+
+
+def _gaussian(
+    rng: np.random.Generator, size: int, dim: int, dtype: np.dtype[Any]
+) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
+    vectors: NDArray[np.floating[Any]] = rng.standard_normal((size, dim), dtype=dtype)
+    return vectors, np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
 
 
 def multivariate_laplace(
@@ -35,7 +95,7 @@ def multivariate_laplace(
         InvalidTypeError: If an argument is not a number.
         InvalidValueError: If size < 0, dim < 1, ε <= 0 or the dtype is another one.
     """
-    _validate.at_least(0, size=size)
-    _validate.at_least(1, dim=dim)
-    _validate.positive(epsilon=epsilon)
+    require_at_least(0, size=size)
+    require_at_least(1, dim=dim)
+    require_positive(epsilon=epsilon)
     return in_uniform_directions(rng, rng.standard_gamma(dim, size) / epsilon, dim, dtype)

@@ -1,11 +1,16 @@
-"""Pictures, reports and a page to look at what a mechanism does."""
+"""Figures, reports, card measurements and a demo page."""
 
+from hf_dxprivacy.calibration.sweep import HEADINGS, Step, Sweep, sweep
+from hf_dxprivacy.report.card_measurements import measure
 from hf_dxprivacy.report.curves import draw_results, draw_tradeoff
-from hf_dxprivacy.report.disk import draw_word
-from hf_dxprivacy.report.document import calibration_report
-from hf_dxprivacy.report.picture import Picture
-from hf_dxprivacy.report.statistics import draw_distances, draw_histograms, draw_percentiles
-from hf_dxprivacy.report.steps import HEADINGS, Step, Sweep, sweep
+from hf_dxprivacy.report.figures import (
+    Picture,
+    draw_distances,
+    draw_histograms,
+    draw_percentiles,
+    draw_word,
+)
+from hf_dxprivacy.report.html import calibration_report
 
 __all__ = [
     "HEADINGS",
@@ -19,5 +24,6 @@ __all__ = [
     "draw_results",
     "draw_tradeoff",
     "draw_word",
+    "measure",
     "sweep",
 ]

@@ -2,14 +2,21 @@
 
 from typing import Any
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy.cards.picture import COLOURS
-from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.report.picture import Picture, panels, show_epsilons
+from hf_dxprivacy.errors import InvalidValueError, require_one_of
+from hf_dxprivacy.hub.cards import COLOURS
+from hf_dxprivacy.report.figures import Picture, panels, show_epsilons
 from hf_dxprivacy.results import ORIGINAL, Result, Results
 
 # Mechanisms differ in their markers too, not in colour alone.
-MARKERS = {"calibrated": "o", "tem": "s", "laplace": "^", "mahalanobis": "v", "hyperbolic": "D"}
+MARKERS = {
+    "hierarchical": "P",
+    "calibrated": "o",
+    "tem": "s",
+    "laplace": "^",
+    "mahalanobis": "v",
+    "hyperbolic": "D",
+    "krr": "x",
+}
 OTHER = "#000000"
 
 
@@ -136,7 +143,7 @@ def _errors(results: Any) -> list[list[float]]:
 
 
 def _of_metric(results: Results, metric: str) -> Results:
-    _validate.one_of(dict.fromkeys(r.metric for r in results), metric=metric)
+    require_one_of(dict.fromkeys(r.metric for r in results), metric=metric)
     return results.where(metric=metric)
 
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy.search.devices import block_rows, full_float32, open_device
-from hf_dxprivacy.search.euclidean import nearest_euclidean, squared_norms
-from hf_dxprivacy.search.hyperbolic import lifted_points, lifted_queries, nearest_poincare
-from hf_dxprivacy.search.rounding import rounding
+from hf_dxprivacy._runtime import block_rows, full_float32, open_device
+from hf_dxprivacy.search.knn import nearest_euclidean, rounding, squared_norms
+from hf_dxprivacy.search.lorentz import lifted_points, lifted_queries, nearest_poincare
 
 # Copies of a row of scores that a device holds at once: the row, and the room to select from it.
 COPIES = 4

@@ -1,10 +1,10 @@
-"""Where to perturb: slots, and the carrier phrases that are left as they are."""
+"""Selectors of the words to perturb (slots); the other words (carrier phrases) are kept."""
 
-from hf_dxprivacy.slots.base import Mask, Selector, spans
-from hf_dxprivacy.slots.guarantee import CorpusGuarantee
-from hf_dxprivacy.slots.located import SpanSelector
+from hf_dxprivacy.guarantee import CorpusGuarantee
 from hf_dxprivacy.slots.low_transition import LowTransitionSelector
 from hf_dxprivacy.slots.ner import NerSelector
+from hf_dxprivacy.slots.selector import Mask, Selector, spans
+from hf_dxprivacy.slots.spans import SpanSelector
 from hf_dxprivacy.slots.tags import TagColumnSelector
 from hf_dxprivacy.slots.words import ContentWordSelector, ShareSelector
 

@@ -1,32 +1,40 @@
-"""Slots are the words that released n-grams do not lead to."""
+"""Selection of words with a low transition probability under released n-grams."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hf_dxprivacy import _validate, cards
-from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
-from hf_dxprivacy.hub import HubAccess, Publishable
+from hf_dxprivacy.errors import (
+    ArtifactError,
+    InvalidTypeError,
+    InvalidValueError,
+    require_at_least,
+    require_between,
+    require_one_of,
+)
+from hf_dxprivacy.guarantee import CorpusGuarantee
+from hf_dxprivacy.hub import HubOptions, Publishable, cards
 from hf_dxprivacy.randomness import process_generator
-from hf_dxprivacy.slots import stored
-from hf_dxprivacy.slots.base import Mask, Rows, Selector, Words
-from hf_dxprivacy.slots.grams import Grams
-from hf_dxprivacy.slots.guarantee import CorpusGuarantee
-from hf_dxprivacy.slots.lookup import covered, transitions
-from hf_dxprivacy.slots.ngrams import Terms, release
-from hf_dxprivacy.slots.symbols import (
+from hf_dxprivacy.slots import ngram_storage
+from hf_dxprivacy.slots.ngram_release import ReleaseConfig, release
+from hf_dxprivacy.slots.ngram_tree import (
     END,
     FIRST_WORD,
     START,
     UNKNOWN,
+    Floats,
+    Grams,
+    Ids,
     Symbols,
     encode,
     fold,
     read_symbols,
 )
+from hf_dxprivacy.slots.selector import Mask, Rows, Selector, Words
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 Mode = Literal["transition", "coverage"]
@@ -34,6 +42,9 @@ MODES = ("transition", "coverage")
 
 # The most frequent word of English is about every twentieth.
 _WORDS_PER_FREQUENT = 20
+
+# Node of a gram that was not released.
+_NONE = -1
 
 
 class LowTransitionSelector(Selector, Publishable):
@@ -46,28 +57,28 @@ class LowTransitionSelector(Selector, Publishable):
 
     Attributes:
         grams: The released n-grams and their noisy counts.
-        terms: ε_g, n_max, l_max and min_count, which they were released with.
+        config: ε_g, n_max, l_max and min_count, which they were released with.
         alphabet_size: Number of public words that were counted.
         threshold: τ; a word with a lower transition probability is a slot.
         mode: "transition" for that; "coverage" for words that no released n-gram covers.
     """
 
-    published_files: ClassVar[tuple[str, ...]] = (*stored.FILES, cards.README)
+    published_files: ClassVar[tuple[str, ...]] = (*ngram_storage.FILES, cards.README)
 
     def __init__(
         self,
         grams: Grams,
-        terms: Terms,
+        config: ReleaseConfig,
         alphabet_size: int,
         *,
         threshold: float = 0.01,
         mode: Mode = "transition",
     ) -> None:
-        _validate.between(0, 1, "it is a probability", threshold=threshold)
-        _validate.one_of(MODES, mode=mode)
-        _validate.at_least(1, alphabet_size=alphabet_size)
+        require_between(0, 1, "it is a probability", threshold=threshold)
+        require_one_of(MODES, mode=mode)
+        require_at_least(1, alphabet_size=alphabet_size)
         self.grams = grams
-        self.terms = terms
+        self.config = config
         self.alphabet_size = alphabet_size
         self.threshold = float(threshold)
         self.mode = mode
@@ -110,14 +121,14 @@ class LowTransitionSelector(Selector, Publishable):
                 too small for ε_g. (Noise alone prevents that in three of a hundred such cases.)
             InvalidTypeError: If an argument, or a row, is of the wrong type.
         """
-        _validate.at_least(2, "a single word tells no transition", n_max=n_max)
-        terms = Terms(epsilon, n_max, l_max, min_count).plain()
+        require_at_least(2, "a single word tells no transition", n_max=n_max)
+        config = ReleaseConfig(epsilon, n_max, l_max, min_count).plain()
         words = fold(alphabet.words if isinstance(alphabet, EmbeddingSpace) else alphabet)
         symbols = read_symbols(texts, words, l_max, text_column)
-        grams = release(symbols, words, terms, process_generator())
+        grams = release(symbols, words, config, process_generator())
         if not grams.words or len(grams.levels) < 2:
-            raise InvalidValueError(_too_small(terms, len(words)))
-        return cls(grams, terms, len(words), threshold=threshold, mode=mode)
+            raise InvalidValueError(_too_small(config, len(words)))
+        return cls(grams, config, len(words), threshold=threshold, mode=mode)
 
     def replace(
         self, *, threshold: float | None = None, mode: Mode | None = None
@@ -133,7 +144,7 @@ class LowTransitionSelector(Selector, Publishable):
         """
         return LowTransitionSelector(
             self.grams,
-            self.terms,
+            self.config,
             self.alphabet_size,
             threshold=self.threshold if threshold is None else threshold,
             mode=self.mode if mode is None else mode,
@@ -143,19 +154,19 @@ class LowTransitionSelector(Selector, Publishable):
         settings = f"threshold={self.threshold:g}" if self.mode == "transition" else "coverage"
         law = (
             "epsilon=None: exact counts of a public corpus"
-            if self.terms.epsilon is None
-            else f"epsilon={self.terms.epsilon:g} per record"
+            if self.config.epsilon is None
+            else f"epsilon={self.config.epsilon:g} per record"
         )
         return f"{type(self).__name__}({len(self.grams)} n-grams, {law}, {settings})"
 
     @property
     def guarantee(self) -> CorpusGuarantee:
-        """What holds for each record of the corpus that this was fitted on."""
-        return CorpusGuarantee(self.terms.epsilon)
+        """Guarantee for each record of the corpus that this was fitted on."""
+        return CorpusGuarantee(self.config.epsilon)
 
     @property
     def disclosures(self) -> tuple[str, ...]:
-        """What the choice of slots rests on, one sentence each."""
+        """See `Selector.disclosures`."""
         return (
             "Slots are chosen by n-grams of a corpus; to that corpus this applies: "
             + str(self.guarantee).split("\n")[0]
@@ -211,29 +222,31 @@ class LowTransitionSelector(Selector, Publishable):
 
         Raises:
             InvalidValueError: If there is no such selector.
-            HubError: If the Hub refuses it or can not be reached.
+            HubError: If the Hub refuses it or cannot be reached.
             ArtifactError: If a file is missing, altered or of a newer format.
         """
-        access = HubAccess(cache_dir, token, local_files_only, force_download)
-        folder = stored.find(name_or_path, revision, access)
+        access = HubOptions(cache_dir, token, local_files_only, force_download)
+        folder = ngram_storage.find(name_or_path, revision, access)
         try:
-            return cls(**stored.read(folder))
+            return cls(**ngram_storage.read(folder))
+        except ArtifactError:
+            raise
         except (InvalidTypeError, InvalidValueError) as error:
-            raise ArtifactError(f"{folder / stored.SETTINGS}: {error}") from error
+            raise ArtifactError(f"{folder / ngram_storage.SETTINGS}: {error}") from error
 
     def _save(self, folder: Path) -> None:
         settings = {
-            **asdict(self.terms),
+            **asdict(self.config),
             "alphabet_size": self.alphabet_size,
             "threshold": self.threshold,
             "mode": self.mode,
         }
-        stored.write(folder, settings, self.grams)
+        ngram_storage.write(folder, settings, self.grams)
 
     def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
         lengths = [level.stop - level.start for level in self.grams.levels]
         shown = {
-            "terms": asdict(self.terms),
+            "terms": asdict(self.config),
             "alphabet_size": self.alphabet_size,
             "threshold": self.threshold,
             "mode": self.mode,
@@ -246,19 +259,72 @@ class LowTransitionSelector(Selector, Publishable):
         cards.require_licence(license, {})
 
 
-def _too_small(terms: Terms, size: int) -> str:
+def _too_small(config: ReleaseConfig, size: int) -> str:
     """Say what would do, from what is public alone: no count of the corpus is in the message."""
-    needed = float(terms.threshold(terms.scale(1 / terms.n_max), size))
+    needed = float(config.threshold(config.scale(1 / config.n_max), size))
     words = f"{_WORDS_PER_FREQUENT * needed:,.0f}"
-    if terms.epsilon is None:
+    if config.epsilon is None:
         return (
-            f"no n-gram of two words occurs {terms.min_count} times; give more texts, or a smaller "
-            "min_count"
+            f"no n-gram of two words occurs {config.min_count} times; give more texts, or a "
+            "smaller min_count"
         )
     return (
-        f"nothing was released: with epsilon={terms.epsilon:g}, n_max={terms.n_max}, "
-        f"l_max={terms.l_max} and an alphabet of {size} words, only words that occur more than "
+        f"nothing was released: with epsilon={config.epsilon:g}, n_max={config.n_max}, "
+        f"l_max={config.l_max} and an alphabet of {size} words, only words that occur more than "
         f"{needed:,.0f} times are. A corpus of {words} words would do for the single most frequent "
         "word of English, and ten times that for more; or an epsilon that is larger by as much as "
         "the corpus is smaller. Smaller n_max, l_max and alphabet help too"
     )
+
+
+def transitions(grams: Grams, symbols: Symbols) -> Floats:
+    """Return the probability of each symbol after the longest released context before it.
+
+    A context is a gram with released continuations; a symbol that is not among them has the
+    probability 0 there. Without any context it is the symbol's share of all words.
+
+    Args:
+        grams: What was released.
+        symbols: (N,) codes of records, each from `START` to `END`.
+
+    Returns:
+        (N,) probabilities.
+    """
+    result = grams.probability[symbols]
+    for length, contexts, continued in _walk(grams, symbols):
+        informed = (contexts != _NONE) & grams.expanded[contexts]
+        probability = np.where(continued != _NONE, grams.probability[continued], 0.0)
+        result[length:][informed] = probability[informed]
+    return result
+
+
+def covered(grams: Grams, symbols: Symbols) -> NDArray[np.bool_]:
+    """Tell which symbols are part of a released gram of two symbols or more.
+
+    Args:
+        grams: What was released.
+        symbols: (N,) codes of records, each from `START` to `END`.
+
+    Returns:
+        (N,) bools.
+    """
+    result = np.zeros(len(symbols), dtype=bool)
+    for length, _, continued in _walk(grams, symbols):
+        hit = continued != _NONE
+        for offset in range(length + 1):
+            result[offset : offset + len(hit)] |= hit
+    return result
+
+
+def _walk(grams: Grams, symbols: Symbols) -> Iterator[tuple[int, Ids, Ids]]:
+    """Yield, by length, the node of the gram from each position, and where the next symbol leads.
+
+    `_NONE` where that is not released, or would go beyond the end of a record.
+    """
+    nodes = symbols.astype(np.int64)
+    for length in range(1, len(grams.levels)):
+        following = symbols[length:].astype(np.int64)
+        nodes = np.where(symbols[length - 1 : -1] == END, _NONE, nodes[: len(following)])
+        continued = np.where(nodes != _NONE, grams.child(nodes, following), _NONE)
+        yield length, nodes, continued
+        nodes = continued

@@ -1,22 +1,20 @@
-"""Slots by a model that finds names: token classification with `transformers`."""
+"""Selection of names by a token-classification model of `transformers`."""
 
 import hashlib
 import os
 from collections.abc import Collection, Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy._optional import require
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.slots.base import Mask, Rows, Selector, Words
-from hf_dxprivacy.slots.labels import OUTSIDE, chosen_labels, selects
-from hf_dxprivacy.slots.located import MISSED, masks_of
-from hf_dxprivacy.spaces.checkpoint import EXTRA, Checkpoint
+from hf_dxprivacy._runtime import lazy_property, require
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_at_least
+from hf_dxprivacy.slots.selector import Mask, Rows, Selector, Words
+from hf_dxprivacy.slots.spans import MISSED, masks_of
+from hf_dxprivacy.slots.tags import OUTSIDE, chosen_labels, selects
+from hf_dxprivacy.spaces.models import EXTRA, TransformersModel
 from hf_dxprivacy.text import Span
 
-# Tokens that a model is given at once, at most; many can not take more.
+# Tokens that a model is given at once, at most; many cannot take more.
 _LONGEST = 512
 
 # Windows of a long text share one token in so many.
@@ -55,9 +53,9 @@ class NerSelector(Selector):
     Raises:
         InvalidTypeError: If an argument is of the wrong type, or the tokenizer does not tell the
             offsets of its tokens.
-        InvalidValueError: If the model does not have one of the labels, can not be found, or is
+        InvalidValueError: If the model does not have one of the labels, cannot be found, or is
             none that classifies tokens.
-        HubError: If the Hub refuses it or can not be reached.
+        HubError: If the Hub refuses it or cannot be reached.
         MissingExtraError: If `transformers` or `torch` is not installed.
     """
 
@@ -71,9 +69,9 @@ class NerSelector(Selector):
         batch_size: int = 32,
         window: int | None = None,
     ) -> None:
-        _validate.at_least(1, batch_size=batch_size)
+        require_at_least(1, batch_size=batch_size)
         if window is not None:
-            _validate.at_least(8, "a window has room for special tokens too", window=window)
+            require_at_least(8, "a window has room for special tokens too", window=window)
         self.batch_size = batch_size
         self.window = window
         self.device = device
@@ -81,7 +79,7 @@ class NerSelector(Selector):
         if isinstance(model, (str, Path)):
             self._given = None
             folder = Path(model)
-            self._checkpoint = Checkpoint.find(
+            self._checkpoint = TransformersModel.find(
                 folder.resolve() if folder.is_dir() else model, revision
             )
             config = self._checkpoint.load(require("transformers", EXTRA).AutoConfig, "config")
@@ -107,19 +105,19 @@ class NerSelector(Selector):
 
     @property
     def name(self) -> str:
-        """Where the model comes from, and its commit if it is one of the Hub."""
+        """Name of the model, with its commit if it is one of the Hub."""
         if self._given is not None:
             return type(self._given[0]).__name__
         return str(self._checkpoint.commit or Path(self._checkpoint.name).name)
 
     @property
     def disclosures(self) -> tuple[str, ...]:
-        """What the choice of slots rests on, one sentence each."""
+        """See `Selector.disclosures`."""
         return (f"Slots are the names that the model {self.name} finds.", MISSED)
 
     @property
     def is_public(self) -> bool:
-        """Whether the model is found from another machine too."""
+        """True if the model is on the Hub, where other machines find it."""
         return self._given is None and self._checkpoint.commit is not None
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,7 +146,7 @@ class NerSelector(Selector):
         del rows
         return masks_of(words, self._spans)
 
-    @cached_property
+    @lazy_property
     def _ready(self) -> tuple[Any, Any]:
         """The model, where it computes, and the tokenizer."""
         if self._given is not None:

@@ -1,4 +1,4 @@
-"""Slots by lists of words, and by how many there may be."""
+"""Selection by lists of words, and bounds on the share of selected words."""
 
 import math
 from collections.abc import Iterable
@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.slots.base import Mask, Rows, Selector, Words
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_within
+from hf_dxprivacy.slots.selector import Mask, Rows, Selector, Words
 from hf_dxprivacy.text import plain_apostrophes, stop_words
 
 
@@ -45,7 +44,7 @@ class ContentWordSelector(Selector):
 
     @property
     def disclosures(self) -> tuple[str, ...]:
-        """What the choice of slots rests on, one sentence each."""
+        """See `Selector.disclosures`."""
         return (f"Slots are all words but {len(self.stopwords)} stop words, a public list.",)
 
     def to_dict(self) -> dict[str, Any]:
@@ -58,7 +57,7 @@ class ShareSelector(Selector):
 
     Words are left out, or added, at even distances. Which ones depends on their positions alone,
     so that the mask says no more about a text than the mask of the other selector does, and is the
-    same at every release. Of what is left out nothing is protected, parts of names included.
+    same at every release. Words left out are not protected, parts of names included.
 
     Args:
         selector: The other selector.
@@ -73,7 +72,7 @@ class ShareSelector(Selector):
     def __init__(self, selector: Selector, *, minimum: float = 0.0, maximum: float = 1.0) -> None:
         if not isinstance(selector, Selector):
             raise InvalidTypeError(f"expected a selector, got a {type(selector).__name__}")
-        _validate.within(0, 1, "it is a share of words", minimum=minimum, maximum=maximum)
+        require_within(0, 1, "it is a share of words", minimum=minimum, maximum=maximum)
         if minimum > maximum:
             raise InvalidValueError(f"expected minimum <= maximum, got {minimum} and {maximum}")
         self.selector = selector
@@ -93,7 +92,7 @@ class ShareSelector(Selector):
 
     @property
     def disclosures(self) -> tuple[str, ...]:
-        """What the choice of slots rests on, one sentence each."""
+        """See `Selector.disclosures`."""
         return (
             *self.selector.disclosures,
             f"At least {self.minimum:g} and at most {self.maximum:g} of the words of a row are "

@@ -1,13 +1,17 @@
-"""What words and vectors must satisfy to make up a space."""
+"""Validation of the words and vectors of a space."""
 
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.spaces import euclidean, poincare
+from hf_dxprivacy.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    require_one_of,
+    require_positive,
+)
+from hf_dxprivacy.spaces import metrics
 
 METRICS = ("euclidean", "poincare")
 
@@ -22,8 +26,8 @@ def check_metric(metric: str, scale: float) -> None:
         InvalidValueError: If the metric is unknown, or the scale not positive, or other than 1 for
             the Euclidean metric.
     """
-    _validate.one_of(METRICS, metric=metric)
-    _validate.positive(scale=scale)
+    require_one_of(METRICS, metric=metric)
+    require_positive(scale=scale)
     if metric == "euclidean" and scale != 1.0:
         raise InvalidValueError(
             f"expected scale=1.0 for the Euclidean metric, got scale={scale}; "
@@ -142,7 +146,7 @@ def check_vectors(words: tuple[str, ...], vectors: NDArray[np.floating], metric:
         raise InvalidValueError(
             f"expected one vector per word, got {len(words)} words and {len(vectors)} vectors"
         )
-    for block in euclidean.blocks(0, len(vectors)):
+    for block in metrics.blocks(0, len(vectors)):
         largest = np.abs(vectors[block]).max(axis=1).astype(np.float64)
         bad = np.flatnonzero(~(largest < LARGEST))
         if bad.size:
@@ -156,9 +160,9 @@ def check_vectors(words: tuple[str, ...], vectors: NDArray[np.floating], metric:
 
 
 def _check_inside_ball(words: tuple[str, ...], vectors: NDArray[np.floating]) -> None:
-    norms = np.sqrt(euclidean.squared_norms(vectors, np.zeros(vectors.shape[1])))
+    norms = np.sqrt(metrics.squared_norms(vectors, np.zeros(vectors.shape[1])))
     # The gap is exact only for moderate norms; beyond 2 the norm itself is evidence enough.
-    outside = np.flatnonzero((norms > 2.0) | ~(poincare.boundary_gap(vectors) > 0.0))
+    outside = np.flatnonzero((norms > 2.0) | ~(metrics.boundary_gap(vectors) > 0.0))
     if outside.size:
         row = int(outside[0])
         raise InvalidValueError(

@@ -1,14 +1,15 @@
 """Distances between the rows of a matrix under either metric, a block at a time."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy import _threads
+from hf_dxprivacy import _runtime
+from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.spaces import euclidean, poincare
+from hf_dxprivacy.spaces import metrics
 
 # Rows in one matrix product: enough to keep the threads of BLAS busy.
 PRODUCT_ROWS = 8192
@@ -32,27 +33,27 @@ class Distances:
     metric: str
     scale: float
 
-    @cached_property
+    @lazy_property
     def centroid(self) -> NDArray[np.float64]:
         """(n,) mean of the rows; the origin of the Poincaré ball."""
         if self.metric == "poincare":
             center = np.zeros(self.vectors.shape[1])
         else:
-            center = euclidean.mean(self.vectors)
+            center = metrics.mean(self.vectors)
         center.setflags(write=False)
         return center
 
-    @cached_property
+    @lazy_property
     def squared_norms(self) -> NDArray[np.float64]:
         """(V+1,) squared norms of the rows, measured from the centroid; the last is its own, 0."""
-        return np.append(euclidean.squared_norms(self.vectors, self.centroid), 0.0)
+        return np.append(metrics.squared_norms(self.vectors, self.centroid), 0.0)
 
-    @cached_property
+    @lazy_property
     def gaps(self) -> NDArray[np.float64]:
         """(V+1,) gaps 1−‖x‖² of the rows of a ball; the last is that of the centroid."""
-        return np.append(poincare.boundary_gap(self.vectors), 1.0)
+        return np.append(metrics.boundary_gap(self.vectors), 1.0)
 
-    @cached_property
+    @lazy_property
     def radius(self) -> float:
         """Largest distance of a row from the centroid."""
         everything = np.arange(len(self.vectors))
@@ -73,9 +74,9 @@ class Distances:
                 f"expected as many ids on both sides, got {len(a_ids)} and {len(b_ids)}"
             )
         squared = np.empty(len(a_ids))
-        step = max(1, euclidean.CHUNK_NUMBERS // self.vectors.shape[1])
-        for chunk in euclidean.blocks(0, len(a_ids), step):
-            squared[chunk] = euclidean.pair_squared(
+        step = max(1, metrics.CHUNK_NUMBERS // self.vectors.shape[1])
+        for chunk in metrics.blocks(0, len(a_ids), step):
+            squared[chunk] = metrics.pair_squared(
                 self.points(a_ids[chunk]), self.points(b_ids[chunk])
             )
         self._finish(squared, a_ids, b_ids)
@@ -117,7 +118,7 @@ class Distances:
         first = np.empty((PAIR_ROWS, self.vectors.shape[1]), dtype=np.float32)
         second = np.empty_like(first)
         with np.errstate(over="ignore"):
-            for chunk in euclidean.blocks(0, len(a_ids), PAIR_ROWS):
+            for chunk in metrics.blocks(0, len(a_ids), PAIR_ROWS):
                 x, y = first[: chunk.stop - chunk.start], second[: chunk.stop - chunk.start]
                 # Without clipping, `take` would copy once more to be able to fail.
                 np.take(self.vectors, a_ids[chunk], axis=0, out=x, mode="clip")
@@ -132,14 +133,14 @@ class Distances:
         Products of BLAS, corrected where they cancel: an entry is 0 exactly if the two vectors
         are equal, and otherwise right to about 1e-9 of its value.
         """
-        _threads.limit_in_worker()
+        _runtime.limit_in_worker()
         ids = self.checked(ids)
         first, last, step = block.indices(len(self.vectors))
         if step != 1:
             raise InvalidValueError(f"expected a block of consecutive rows, got step={step}")
         queries = self.points(ids) - self.centroid
         result = np.empty((len(ids), max(0, last - first)))
-        for part in euclidean.blocks(first, last, PRODUCT_ROWS):
+        for part in metrics.blocks(first, last, PRODUCT_ROWS):
             self._fill(result[:, part.start - first : part.stop - first], queries, ids, part)
         return result
 
@@ -164,10 +165,10 @@ class Distances:
         part: slice,
     ) -> None:
         norms, candidates = self.squared_norms, self.vectors[part] - self.centroid
-        rows, columns = euclidean.cross_squared(queries, candidates, norms[ids], norms[part], out)
-        step = max(1, euclidean.CHUNK_NUMBERS // self.vectors.shape[1])
-        for chunk in euclidean.blocks(0, len(rows), step):
-            out[rows[chunk], columns[chunk]] = euclidean.pair_squared(
+        rows, columns = metrics.cross_squared(queries, candidates, norms[ids], norms[part], out)
+        step = max(1, metrics.CHUNK_NUMBERS // self.vectors.shape[1])
+        for chunk in metrics.blocks(0, len(rows), step):
+            out[rows[chunk], columns[chunk]] = metrics.pair_squared(
                 self.points(ids[rows[chunk]]), self.vectors[part.start + columns[chunk]]
             )
         self._finish(out, ids[:, None], np.arange(part.start, part.stop))
@@ -176,8 +177,64 @@ class Distances:
         self, squared: NDArray[np.float64], a: NDArray[np.int64], b: NDArray[np.int64]
     ) -> None:
         if self.metric == "poincare":
-            poincare.distance_from_squared(squared, self.gaps[a], self.gaps[b], out=squared)
+            metrics.distance_from_squared(squared, self.gaps[a], self.gaps[b], out=squared)
         else:
             np.sqrt(squared, out=squared)
         if self.scale != 1.0:
             squared *= self.scale
+
+
+# Words whose neighbours stand for those of all.
+SAMPLE = 1000
+
+
+def nearest(
+    distances: Distances, row: int, k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the k nearest other rows and their distances, nearest first, ties by row.
+
+    Args:
+        distances: The distances of a space.
+        row: The row, or −1 for the centroid.
+        k: How many, at least 1.
+
+    Returns:
+        (k,) rows and (k,) distances; fewer if there are not that many others.
+    """
+    row_distances = distances.rows(np.array([row]))[0]
+    others = len(row_distances) - (row >= 0)
+    if row >= 0:
+        row_distances[row] = np.inf
+    order = np.argsort(row_distances, kind="stable")[: min(k, others)]
+    return order, row_distances[order]
+
+
+def sample_rows(size: int) -> NDArray[np.int64]:
+    """Return at most `SAMPLE` evenly spaced rows of a vocabulary of a size."""
+    return np.unique(np.linspace(0, size - 1, min(size, SAMPLE)).round().astype(np.int64))
+
+
+def sampled_distances(distances: Distances, ks: Sequence[int]) -> dict[int, NDArray[np.float64]]:
+    """Return the distances to the k-th nearest other row, for each k, of evenly spaced rows.
+
+    k is capped at V−1, and a lone row counts as its own neighbour at distance 0.
+
+    Args:
+        distances: The distances of a space.
+        ks: Ranks, each at least 1.
+
+    Returns:
+        (min(V, `SAMPLE`),) float64 by k.
+    """
+    size = len(distances.vectors)
+    sample = sample_rows(size)
+    ranks = {k: min(k, size - 1) for k in ks}
+    keep = max(ranks.values()) + 1
+    best = np.empty((len(sample), 0))
+    for block in metrics.blocks(0, size, PRODUCT_ROWS):
+        best = np.concatenate([best, distances.rows(sample, block)], axis=1)
+        if best.shape[1] > keep:
+            best = np.partition(best, keep - 1, axis=1)[:, :keep]
+    # Each sampled row is among its own nearest, at 0, so that column k is its k-th neighbour.
+    best.sort(axis=1)
+    return {k: best[:, rank].copy() for k, rank in ranks.items()}

@@ -1,24 +1,69 @@
-"""EmbeddingSpace: where a space of words comes from, and where it goes."""
+"""EmbeddingSpace: words, their vectors and a metric."""
 
-from collections.abc import Iterable, Mapping
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy._immutable import Immutable
-from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
-from hf_dxprivacy.hub import HubAccess, HubCommit, Publishable, folder, tensors, update_config
-from hf_dxprivacy.spaces import checks, euclidean, indexing, listing, models, persistence, readers
-from hf_dxprivacy.spaces.base import WordSpace
-from hf_dxprivacy.spaces.cells import CELLS, Cells
-from hf_dxprivacy.spaces.locate import Place, locate
-from hf_dxprivacy.spaces.persistence import Extras
+from hf_dxprivacy._runtime import CPU, lazy_property
+from hf_dxprivacy.errors import (
+    ArtifactError,
+    InvalidTypeError,
+    InvalidValueError,
+    require_at_least,
+    require_one_of,
+    require_positive,
+)
+from hf_dxprivacy.hub import HubCommit, HubOptions, Publishable, cards, tensors
+from hf_dxprivacy.hub import artifact as folder
+from hf_dxprivacy.hub.download import ArtifactSource, resolve, resolve_again
+from hf_dxprivacy.search import VectorIndex
+from hf_dxprivacy.spaces import (
+    ann_artifact,
+    checks,
+    distance_bounds,
+    linkage,
+    metrics,
+    models,
+    space_artifact,
+    vector_readers,
+)
+from hf_dxprivacy.spaces.distance_bounds import DistanceBounds
+from hf_dxprivacy.spaces.distances import Distances, nearest, sampled_distances
+from hf_dxprivacy.spaces.hierarchy import Hierarchy
+from hf_dxprivacy.spaces.partition import BLOCKS, Partition, TorchPartition
+from hf_dxprivacy.spaces.space_artifact import ArtifactParts
+from hf_dxprivacy.text.shapes import FAMILIES, SHAPES
+
+NEIGHBOUR_RANKS = (1, 10, 100)
 
 
-class EmbeddingSpace(WordSpace, Publishable, Immutable):
+@dataclass(eq=False)
+class SpaceCache:
+    """Values computed from a space, remembered beside it and shared by its copies.
+
+    They follow from the space, so that it makes no difference which thread adds one, or when.
+
+    Attributes:
+        neighbour_distances: Median distance to the k-th neighbour, by k.
+        samples: The distances of these medians, by k.
+        certificates: Privacy levels of "calibrated", as the config stores them.
+        partitions: Partitions, by device and stored bounds.
+    """
+
+    neighbour_distances: dict[int, float] = field(default_factory=dict)
+    samples: dict[int, NDArray[np.float64]] = field(default_factory=dict)
+    certificates: dict[str, Any] = field(default_factory=dict)
+    partitions: dict[tuple[str, DistanceBounds | None], Partition] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EmbeddingSpace(Publishable):
     """A vocabulary with one vector per word and a metric; immutable.
 
     Make one with `from_pretrained`, `from_vectors`, `from_text_vectors`, `from_transformers` or
@@ -27,9 +72,59 @@ class EmbeddingSpace(WordSpace, Publishable, Immutable):
 
     It pickles to a path and a digest, never to its matrix: an in-memory space is first saved in
     the user's cache (``$HF_DXPRIVACY_CACHE``), and worker processes map it from there.
+
+    Attributes:
+        words: V distinct words, in row order.
+        vectors: (V, n) float32 or float64, read-only. Used as it is, without a copy.
+        metric: "euclidean" or "poincare".
+        scale: Factor on every distance; 1.0 for the Euclidean metric.
+        provenance: Source, licence and settings the vectors come from.
+        figures: Measurements that its model card shows.
+        location: Folder or built-in name it was loaded from; None in memory.
+        commit: The commit on the Hub it was loaded from.
+        index: For approximate search; None unless it was built or asked for.
+        neighbour_lists: Stored bounds of distances; None unless built or asked for.
+        hierarchy: A tree over the words; None unless it was built, or stored with the space.
+        shapes: Words of the vocabulary that stand for all unknown words of a shape, such as
+            "<number:3>"; see `hf_dxprivacy.text.shapes`.
+        stored_sha256: Digests of "vectors" and "vocabulary" that loading has checked.
+        cache: Values computed from the space.
     """
 
-    published_files: ClassVar[tuple[str, ...]] = persistence.FILES
+    words: tuple[str, ...]
+    vectors: NDArray[np.floating]
+    metric: str = "euclidean"
+    scale: float = 1.0
+    provenance: dict[str, Any] = field(default_factory=dict)
+    figures: dict[str, Any] = field(default_factory=dict)
+    location: str | None = None
+    commit: HubCommit | None = None
+    index: VectorIndex | None = None
+    neighbour_lists: DistanceBounds | None = None
+    hierarchy: Hierarchy | None = None
+    shapes: tuple[str, ...] = ()
+    stored_sha256: Mapping[str, str] = field(default_factory=dict)
+    cache: SpaceCache = field(default_factory=SpaceCache)
+
+    published_files: ClassVar[tuple[str, ...]] = space_artifact.FILES
+
+    def __post_init__(self) -> None:
+        checks.check_metric(self.metric, self.scale)
+        vectors = checks.as_matrix(self.vectors).view()
+        vectors.setflags(write=False)
+        object.__setattr__(self, "words", checks.as_words(self.words))
+        object.__setattr__(self, "vectors", vectors)
+        object.__setattr__(self, "scale", float(self.scale))
+        checks.check_vectors(self.words, vectors, self.metric)
+        # A word that occurs twice is refused here.
+        rows = self._rows
+        missing = [shape for shape in self.shapes if shape not in rows]
+        unknown = [shape for shape in self.shapes if shape not in SHAPES]
+        if missing or unknown:
+            raise InvalidValueError(
+                f"expected shapes to be words of the vocabulary, among {', '.join(SHAPES)}; got "
+                f"{', '.join(missing + unknown)}"
+            )
 
     @classmethod
     def from_vectors(
@@ -66,7 +161,7 @@ class EmbeddingSpace(WordSpace, Publishable, Immutable):
         """Read a file of word vectors in one of the usual formats; they become float32.
 
         GloVe text, word2vec text (with a header), word2vec binary and fastText ``.vec``, each plain
-        or gzip-compressed; what it is, is recognised from the content.
+        or gzip-compressed; the format is recognised from the content.
 
         Args:
             path: The file.
@@ -76,7 +171,7 @@ class EmbeddingSpace(WordSpace, Publishable, Immutable):
         Raises:
             InvalidValueError: If the file is malformed; names the file and the line.
         """
-        words, vectors = readers.read_vectors(path, limit=limit, progress=progress)
+        words, vectors = vector_readers.read_vectors(path, limit=limit, progress=progress)
         return cls(tuple(words), vectors, provenance={"source": Path(path).name, "limit": limit})
 
     @classmethod
@@ -89,6 +184,7 @@ class EmbeddingSpace(WordSpace, Publishable, Immutable):
         token: str | bool | None = None,
         local_files_only: bool = False,
         subwords: bool = False,
+        scripts: models.Scripts = "main",
     ) -> "EmbeddingSpace":
         """Take the input embedding of a `transformers` model, as it is stored, in float32.
 
@@ -110,21 +206,28 @@ class EmbeddingSpace(WordSpace, Publishable, Immutable):
             subwords: Take every token that is not special, by its name in the tokenizer ("##ing",
                 "Ġthe"), as a `TokenPrivatizer` needs it; also those that no text becomes, such as
                 "[unused1]" of BERT. Tokens that hold a line break are left out.
+            scripts: Take only tokens whose letters are of these scripts, by the first word of
+                their Unicode names in lower case ("latin", "cyrillic", "greek", "cjk", …), so that
+                pieces of foreign words do not come out in a text. "main" is the script of most
+                tokens. None takes all, also parts of characters. What is left out is unknown as
+                an input, and no output. Digits and signs are of every script.
 
         Raises:
-            InvalidValueError: If `transformers` can not load the model or its tokenizer, there are
+            InvalidValueError: If `transformers` cannot load the model or its tokenizer, there are
                 no such words, or tokenizer and embedding do not belong together.
             InvalidTypeError: If the tokenizer is not backed by the `tokenizers` library.
-            HubError: If the Hub refuses it or can not be reached.
+            HubError: If the Hub refuses it or cannot be reached.
             ArtifactError: If there are no safetensors files, or they do not fit the model.
             MissingExtraError: If torch or transformers is not installed.
         """
-        access = HubAccess(cache_dir, token, local_files_only)
-        words, vectors, source = models.read_transformers(model_id, revision, access, subwords)
+        access = HubOptions(cache_dir, token, local_files_only)
+        words, vectors, source = models.read_transformers(
+            model_id, revision, access, subwords, scripts
+        )
         return cls(words, vectors, provenance=source)
 
     @classmethod
-    def from_static(cls, model: Any) -> "EmbeddingSpace":
+    def from_static(cls, model: Any, scripts: models.Scripts = "main") -> "EmbeddingSpace":
         """Take the vectors of a static model of model2vec.
 
         The words are those that are exactly one token of the model's tokenizer in running text,
@@ -135,15 +238,16 @@ class EmbeddingSpace(WordSpace, Publishable, Immutable):
         Args:
             model: A `model2vec.StaticModel`, the folder of one, or a repository on the Hub, of
                 which the main branch is read.
+            scripts: As for `from_transformers`.
 
         Raises:
-            InvalidValueError: If model2vec can not load it, its parts do not fit together, or
+            InvalidValueError: If model2vec cannot load it, its parts do not fit together, or
                 there are no such words.
             InvalidTypeError: If it is something else.
-            HubError: If the Hub refuses it or can not be reached.
+            HubError: If the Hub refuses it or cannot be reached.
             MissingExtraError: If model2vec is not installed.
         """
-        words, vectors, source = models.read_static(model)
+        words, vectors, source = models.read_static(model, scripts)
         return cls(words, vectors, provenance=source)
 
     @classmethod
@@ -173,21 +277,21 @@ class EmbeddingSpace(WordSpace, Publishable, Immutable):
             local_files_only: Use what the cache has, and no network.
             force_download: Fetch again what the cache has.
             index: Kind of the index to load too, as it was given to `build_index`. faiss reads
-                it, in C++, from a file that only a digest protects: whoever publishes a space
-                could publish an index that crashes this process or worse, so ask for one only
-                from whom you trust. Without this argument none is fetched or read.
+                it, in C++, from a file that only a digest protects: a publisher could publish an
+                index that crashes this process or worse, so ask for one only from a publisher
+                whom you trust. Without this argument none is fetched or read.
             neighbour_lists: Load what `build_neighbours` made too. A false list would break the
-                guarantee, and only a digest protects them: again, from whom you trust.
+                guarantee, and only a digest protects them: again, from a publisher you trust.
 
         Raises:
             InvalidValueError: If there is no such space.
-            HubError: If the Hub refuses it or can not be reached.
+            HubError: If the Hub refuses it or cannot be reached.
             ArtifactError: If a file is missing, altered or of a newer format, or there is no index
                 of that kind, or no lists, for these vectors; names the file.
         """
-        access = HubAccess(cache_dir, token, local_files_only, force_download)
-        place = locate(name_or_path, persistence.READ, revision, access)
-        return cls._at(place, Extras(index, neighbour_lists), access)
+        access = HubOptions(cache_dir, token, local_files_only, force_download)
+        source = resolve(name_or_path, space_artifact.READ, revision, access)
+        return cls._read(source, ArtifactParts(index, neighbour_lists), access)
 
     def build_index(self, kind: str) -> "EmbeddingSpace":
         """Return this space with an index for approximate search, which is saved and pushed too.
@@ -203,98 +307,395 @@ class EmbeddingSpace(WordSpace, Publishable, Immutable):
 
         Raises:
             InvalidTypeError: If it is not a string.
-            InvalidValueError: If the space is not Euclidean, or faiss can not build such an index.
+            InvalidValueError: If the space is not Euclidean, or faiss cannot build such an index.
         """
-        return self._with(index=indexing.build(self, kind), location=None, commit=None)
+        return self._with(index=ann_artifact.build(self, kind), location=None, commit=None)
 
-    def build_neighbours(self, k: int = CELLS, progress: bool = True) -> "EmbeddingSpace":
-        """Return this space with lists of how near every word is to others, saved and pushed too.
+    def build_neighbours(self, k: int = BLOCKS, progress: bool = True) -> "EmbeddingSpace":
+        """Return this space with stored bounds of distances, saved and pushed too.
 
-        The words are put into k groups of near ones, and a list says how near the nearest word of
-        each is. With them "tem" and "calibrated" start on a text at once, whatever their ε, and all
-        worker processes share one copy; what is drawn keeps its law. They take 4·k·V bytes, and
-        once the time of V²·n multiplications: it pays for texts with many different words.
+        The words are partitioned into k blocks of near ones, and for each word and block a lower
+        bound of the distance is stored. With them "tem" and "calibrated" start on a text at once,
+        whatever their ε, and all worker processes share one copy; what is drawn keeps its law.
+        They take 4·k·V bytes, and once the time of V²·n multiplications: it pays for texts with
+        many different words.
 
         Args:
-            k: Length of the lists, at most V. Longer ones make single draws faster at small ε.
+            k: Number of blocks, at most V. More make single draws faster at small ε.
             progress: Show a progress bar.
         """
-        _validate.at_least(1, k=k)
-        lists = listing.build(Cells(self._distances, min(k, len(self))), progress)
-        return self._with(neighbour_lists=lists, location=None, commit=None)
+        require_at_least(1, k=k)
+        partition = Partition(self._distances, min(k, len(self)))
+        bounds = distance_bounds.build(partition, progress)
+        return self._with(neighbour_lists=bounds, location=None, commit=None)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        persistence.remember(self)
-        location = self.location or str(persistence.stash(self, self._neighbours))
-        return _restore, (location, self.commit, persistence.identity(self), Extras.of(self))
+    def build_hierarchy(
+        self,
+        method: str = "average",
+        progress: bool = True,
+        *,
+        relations: Iterable[tuple[str, str]] | None = None,
+    ) -> "EmbeddingSpace":
+        """Return this space with a tree over its words, as "hierarchical" needs it.
+
+        The tree is made from the vectors, saved and pushed with them, and changes no guarantee:
+        the metric of "hierarchical" is the tree's own. What it changes is which words are near.
+
+        Args:
+            method: "average" linkage, of cosine distances or, in the ball, of hyperbolic cosines;
+                "ward", of vectors of length 1; or "parts", average linkage inside parts of 20,000
+                words that k-means makes, and of these parts. From 40,000 words on the first two go
+                by parts as well, except in the ball. 33,860 words take half a minute.
+            progress: Show a progress bar.
+            relations: Take the classes of a taxonomy as clusters instead, in place of a method:
+                pairs of a name and its class, such as ("dog", "animal").
+
+        Raises:
+            InvalidValueError: If there is no such method for the metric of the space.
+        """
+        if relations is not None:
+            tree = linkage.from_relations(self.words, relations)
+        else:
+            tree = linkage.build(self.vectors, self.metric, method, progress)
+        return self._with(hierarchy=tree, location=None, commit=None)
+
+    def with_hierarchy(self, tree: Hierarchy | None) -> "EmbeddingSpace":
+        """Return this space with another tree over its words, or with none.
+
+        Raises:
+            InvalidValueError: If the tree is over another number of words.
+        """
+        if tree is not None and len(tree) != len(self):
+            raise InvalidValueError(
+                f"expected a tree over {len(self)} words, got one over {len(tree)}"
+            )
+        return self._with(hierarchy=tree, location=None, commit=None)
 
     def rescale(self, factor: float) -> "EmbeddingSpace":
-        """Return a space with every distance multiplied by a factor.
+        """Return a space with every distance multiplied by a factor; a tree stays as it is.
 
         Euclidean vectors are multiplied; a Poincaré space keeps its points and multiplies `scale`.
         """
-        _validate.positive(factor=factor)
+        require_positive(factor=factor)
         total = float(factor) * self.provenance.get("rescaled_by", 1.0)
         provenance = self.provenance | {"rescaled_by": total}
         if self.metric == "poincare":
             scale = self.scale * factor
-            return EmbeddingSpace(self.words, self.vectors, self.metric, scale, provenance)
-        vectors = euclidean.scaled(self.vectors, factor)
-        return EmbeddingSpace(self.words, vectors, provenance=provenance)
+            scaled = EmbeddingSpace(self.words, self.vectors, self.metric, scale, provenance)
+        else:
+            vectors = metrics.scaled(self.vectors, factor)
+            scaled = EmbeddingSpace(self.words, vectors, provenance=provenance)
+        return scaled._with(hierarchy=self.hierarchy, shapes=self.shapes)
+
+    def with_figures(self, figures: Mapping[str, Any]) -> "EmbeddingSpace":
+        """Return this space with measured figures for its card; see `report.measure`."""
+        return self._with(figures=dict(figures))
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._rows
+
+    def __repr__(self) -> str:
+        name = str(self.commit) if self.commit else self.location
+        origin = f", {name!r}" if name else ""
+        size = f"{len(self)} words x {self.dim} dimensions"
+        return f"{type(self).__name__}({size}, {self.metric}{origin})"
+
+    def __copy__(self) -> "EmbeddingSpace":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "EmbeddingSpace":
+        return self
+
+    def with_shapes(self, kin: Mapping[str, Sequence[str]]) -> "EmbeddingSpace":
+        """Return this space with entries that stand for all unknown words of a shape.
+
+        An entry lies at the mean of the vectors of its kin. In a tree, if there is one, the entries
+        of a family form a cluster in the least cluster that holds half of their kin: numbers lie
+        beside number words, and names among names. What a text then becomes: its unknown numbers
+        mostly other numbers, its unknown names other names; see `hf_dxprivacy.text.shapes`.
+
+        Args:
+            kin: Words of the vocabulary by family, a key of `hf_dxprivacy.text.shapes.FAMILIES`.
+                All shapes of a family become entries. Words that the space lacks are left out.
+
+        Raises:
+            InvalidValueError: If there is no such family, the space has no kin for it, or it has
+                shapes already.
+        """
+        if self.shapes:
+            raise InvalidValueError("the space has shapes already; start from one without")
+        require_one_of(FAMILIES, **{f"kin[{name!r}]": name for name in kin})
+        groups = {
+            name: np.unique([row for row in self.ids(words) if row >= 0])
+            for name, words in kin.items()
+        }
+        if empty := [name for name, rows in groups.items() if not len(rows)]:
+            raise InvalidValueError(f"expected words of the space as kin of {', '.join(empty)}")
+        shapes = tuple(shape for name in groups for shape in FAMILIES[name])
+        places = [self.vectors[rows.astype(np.int64)].mean(axis=0) for rows in groups.values()]
+        counts = [len(FAMILIES[name]) for name in groups]
+        vectors = np.concatenate([self.vectors, np.repeat(places, counts, axis=0)])
+        grown = EmbeddingSpace(
+            (*self.words, *shapes),
+            vectors.astype(self.vectors.dtype),
+            self.metric,
+            self.scale,
+            self.provenance,
+            shapes=shapes,
+        )
+        if self.hierarchy is None:
+            return grown
+        families = [
+            (self.hierarchy.cluster_of(rows.astype(np.int64)), count)
+            for rows, count in zip(groups.values(), counts, strict=True)
+        ]
+        return grown._with(hierarchy=self.hierarchy.with_leaves(families))
+
+    @lazy_property
+    def is_shape(self) -> NDArray[np.bool_]:
+        """(V,) whether each word is one of `shapes`."""
+        found = np.zeros(len(self), dtype=np.bool_)
+        found[self.ids(self.shapes)] = True
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        space_artifact.register(self)
+        location = self.location or str(space_artifact.cache_space(self))
+        parts = ArtifactParts.of(self)
+        return _restore, (location, self.commit, space_artifact.identity(self), parts)
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions n."""
+        return int(self.vectors.shape[1])
+
+    @property
+    def certificates(self) -> dict[str, Any]:
+        """A copy of the privacy levels that calibration has computed for this space."""
+        return dict(self.cache.certificates)
+
+    @lazy_property
+    def digest(self) -> str:
+        """SHA-256 in hexadecimal of the vectors, the vocabulary, the metric, scale and shapes.
+
+        Saving and loading does not change it.
+        """
+        vocabulary = self.stored_sha256.get("vocabulary") or _sha256(
+            folder.vocabulary_bytes(self.words)
+        )
+        bound = [self.vectors_sha256, vocabulary, self.metric, self.scale]
+        if self.shapes:
+            bound.append(list(self.shapes))
+        return _sha256(json.dumps(bound).encode())
+
+    @lazy_property
+    def vectors_sha256(self) -> str:
+        """SHA-256 of the vectors as they would be saved, in hexadecimal."""
+        return self.stored_sha256.get("vectors") or tensors.sha256(self.vectors)
+
+    @property
+    def centroid(self) -> NDArray[np.float64]:
+        """(n,) mean of the vectors, or origin of the ball: the place of unknown words."""
+        return self._distances.centroid
+
+    @property
+    def radius(self) -> float:
+        """Largest distance of a word from the centroid; the diameter is at most twice that."""
+        return self._distances.radius
+
+    def ids(self, words: Iterable[str]) -> NDArray[np.int64]:
+        """Return the row of each word, (m,) int64; −1 for a word that is not in the vocabulary."""
+        if isinstance(words, str):
+            raise InvalidTypeError("expected a sequence of words, got a single string; pass a list")
+        find = self._rows.get
+        return np.array([find(word, -1) for word in words], dtype=np.int64)
+
+    def points(self, ids: NDArray[np.integer] | Sequence[int]) -> NDArray[np.float64]:
+        """Return the vectors of ids in float64, (m, n); the centroid for −1."""
+        return self._distances.points(np.asarray(ids))
+
+    def distance(self, a: str | int, b: str | int) -> float:
+        """Return the distance between two words, each given by itself or by its id.
+
+        Raises:
+            InvalidValueError: If a word is not in the vocabulary.
+        """
+        return float(self.pair_distances([self._id(a)], [self._id(b)])[0])
+
+    def distances(
+        self, ids: NDArray[np.integer] | Sequence[int], block: slice = slice(None)
+    ) -> NDArray[np.float64]:
+        """Return the distances from ids to a block of consecutive words.
+
+        Args:
+            ids: (m,) rows; −1 is the centroid.
+            block: The words, as a slice of rows.
+
+        Returns:
+            (m, words of the block) float64, exactly 0 between identical vectors.
+        """
+        return self._distances.rows(np.asarray(ids), block)
+
+    def pair_distances(
+        self,
+        a_ids: NDArray[np.integer] | Sequence[int],
+        b_ids: NDArray[np.integer] | Sequence[int],
+    ) -> NDArray[np.float64]:
+        """Return the distance between matching entries of two lists of ids, (m,) float64."""
+        return self._distances.pairs(np.asarray(a_ids), np.asarray(b_ids))
+
+    def pair_bounds(
+        self, a_ids: NDArray[np.int64], b_ids: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return lower and upper bounds of `pair_distances`, much faster; see `Distances`."""
+        return self._distances.pair_bounds(a_ids, b_ids)
+
+    def partition(self, device: str = CPU) -> Partition:
+        """Return the partition of the vocabulary into blocks of near words, stored or computed.
+
+        Args:
+            device: Where to compare; see `Mechanism.to`.
+        """
+        stored, partitions = self.neighbour_lists, self.cache.partitions
+        if (device, stored) not in partitions:
+            count, order = (BLOCKS, None) if stored is None else (stored.k, stored.order)
+            count = min(count, len(self))
+            partitions[device, stored] = (
+                Partition(self._distances, count, order)
+                if device == CPU
+                else TorchPartition(self._distances, device, count, order)
+            )
+        return partitions[device, stored]
+
+    def block_bounds(self, ids: NDArray[np.int64], device: str = CPU) -> NDArray[np.float32]:
+        """Return lower bounds of the distances to the words of each block, fast.
+
+        Args:
+            ids: (m,) rows; −1 is the centroid.
+            device: Where to compare; see `Mechanism.to`.
+
+        Returns:
+            (m, blocks) float32, below the distances to all words of a block but the input itself.
+        """
+        ids = self._distances.checked(ids)
+        if self.neighbour_lists is None:
+            return self.partition(device).bounds(ids)
+        bounds, unknown = self.neighbour_lists.lower[ids], ids < 0
+        bounds[unknown] = self.partition(device).bounds(ids[unknown])
+        return bounds
+
+    def neighbours(self, word: str | int, k: int) -> list[tuple[str, float]]:
+        """Return the k nearest other words of a word with their distances, nearest first.
+
+        Args:
+            word: A word of the vocabulary, or its id.
+            k: How many; fewer come back if the vocabulary is smaller.
+        """
+        require_at_least(1, k=k)
+        rows, distances = nearest(self._distances, self._id(word), k)
+        return [(self.words[row], float(d)) for row, d in zip(rows, distances, strict=True)]
+
+    def neighbour_distances(self, ks: Sequence[int] = NEIGHBOUR_RANKS) -> dict[int, float]:
+        """Return the median distance to the k-th nearest other word, for each k.
+
+        The median is over at most 1000 words, evenly spaced in row order. k beyond the number of
+        other words stands for the farthest one. Computed once; stored by `save_pretrained`.
+        """
+        for k in ks:
+            require_at_least(1, k=k)
+        medians = self.cache.neighbour_distances
+        if missing := [k for k in ks if k not in medians]:
+            sampled = self.sampled_neighbour_distances(missing)
+            medians.update({k: float(np.median(d)) for k, d in sampled.items()})
+        return {k: medians[k] for k in ks}
+
+    def sampled_neighbour_distances(
+        self, ks: Sequence[int] = NEIGHBOUR_RANKS
+    ) -> dict[int, NDArray[np.float64]]:
+        """Return the distances over which `neighbour_distances` takes its median.
+
+        Returns:
+            (m,) float64 by k; entries of the same place are of the same word.
+        """
+        samples = self.cache.samples
+        if missing := [k for k in ks if k not in samples]:
+            samples.update(sampled_distances(self._distances, missing))
+        return {k: samples[k] for k in ks}
+
+    @property
+    def unit_distance(self) -> float:
+        """Median distance to the nearest neighbour, or to the next one at another place; or 0."""
+        return next((d for d in self.neighbour_distances().values() if d > 0), 0.0)
+
+    @lazy_property
+    def _distances(self) -> Distances:
+        return Distances(self.vectors, self.metric, self.scale)
+
+    @lazy_property
+    def _rows(self) -> dict[str, int]:
+        return checks.index_of(self.words)
+
+    def _id(self, word: str | int) -> int:
+        if isinstance(word, str) and word not in self._rows:
+            raise InvalidValueError("the word is not in the vocabulary; check with `in` first")
+        return int(self._rows[word] if isinstance(word, str) else word)
 
     @classmethod
-    def _at(cls, place: Place, extras: Extras, access: HubAccess) -> "EmbeddingSpace":
-        with place.named():
-            artifact = folder.read_artifact(place.folder)
+    def _read(
+        cls, source: ArtifactSource, parts: ArtifactParts, access: HubOptions
+    ) -> "EmbeddingSpace":
+        with source.errors_named():
+            artifact = folder.read_artifact(source.folder)
         try:
-            known = persistence.known_results(artifact.config)
-            description = persistence.fields(artifact.config)
+            found = space_artifact.description(artifact)
+            cache = SpaceCache(found.pop("neighbour_medians"), {}, found.pop("certificates"))
             space = cls(
                 artifact.words,
                 artifact.vectors,
-                location=place.location,
-                commit=place.commit,
-                **description,
+                location=source.location,
+                commit=source.commit,
+                cache=cache,
+                **found,
             )
         except (InvalidValueError, InvalidTypeError) as error:
-            raise ArtifactError(f"{place.folder / folder.CONFIG}: {error}") from error
+            raise ArtifactError(f"{source.folder / folder.CONFIG}: {error}") from error
         tensors.release(artifact.vectors)
-        space.__dict__.update(known)
-        space = space._with(**extras.load(space, artifact.config, place, access))
-        persistence.remember(space)
+        space = space._with(**parts.load(space, artifact.config, source, access))
+        space_artifact.register(space)
         return space
 
     def _with(self, **changes: Any) -> "EmbeddingSpace":
-        # Everything else is shared, also what was computed.
+        """Return a copy with other attributes, not validated again, and with the same cache."""
         space = object.__new__(EmbeddingSpace)
         vars(space).update(vars(self), **changes)
         return space
 
     def _save(self, folder: Path) -> None:
-        persistence.write(self, folder, self.neighbour_distances() | self._neighbours)
+        self.neighbour_distances()
+        space_artifact.write(self, folder)
 
     def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
-        # The card shows mechanisms at work, of which a space knows nothing.
-        from hf_dxprivacy import cards
-
-        cards.measure(self)
-        update_config(folder, {"figures": self.figures, "certificates": self.certificates})
-        cards.write_space_card(self, folder, license=license, name=name)
+        cards.write_space_card(folder, self.digest, commit=self.commit, license=license, name=name)
 
     def _check_publishable(self, license: str | None) -> None:
-        from hf_dxprivacy import cards
-
         cards.require_licence(license, self.provenance)
 
 
 def _restore(
-    location: str, commit: HubCommit | None, identity: str, extras: Extras
+    location: str, commit: HubCommit | None, identity: str, parts: ArtifactParts
 ) -> EmbeddingSpace:
-    space = persistence.recall(identity)
+    space = space_artifact.registered(identity)
     if space is None:
-        place = Place.again(location, commit, extras.files)
-        space = EmbeddingSpace._at(place, extras, HubAccess())
-        if persistence.identity(space) != identity:
-            raise persistence.mismatch(location, identity, persistence.identity(space))
-    persistence.remember(space, keep=True)
+        source = resolve_again(location, commit, parts.files)
+        space = EmbeddingSpace._read(source, parts, HubOptions())
+        if space_artifact.identity(space) != identity:
+            raise space_artifact.mismatch(location, identity, space_artifact.identity(space))
+    space_artifact.register(space, keep=True)
     return space
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

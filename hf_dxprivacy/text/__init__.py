@@ -1,13 +1,25 @@
 """From text to words with offsets, and back."""
 
-from hf_dxprivacy.text.case import apply_case, case_pattern
-from hf_dxprivacy.text.rows import Cell, Row, RowReader, TextRow, TokenRow, fill
+from hf_dxprivacy.text.segmentation import (
+    LOOKUP_FORMS,
+    Cell,
+    Row,
+    RowReader,
+    Span,
+    TextRow,
+    TokenRow,
+    apply_case,
+    case_pattern,
+    detokenize,
+    is_missing,
+    plain_apostrophes,
+)
+from hf_dxprivacy.text.shapes import shape_of
 from hf_dxprivacy.text.stopwords import stop_words
-from hf_dxprivacy.text.vocabulary import TokenVocabulary
-from hf_dxprivacy.text.words import OTHER_FORMS, Span, plain_apostrophes
+from hf_dxprivacy.text.token_vocabulary import TokenVocabulary
 
 __all__ = [
-    "OTHER_FORMS",
+    "LOOKUP_FORMS",
     "Cell",
     "Row",
     "RowReader",
@@ -17,7 +29,9 @@ __all__ = [
     "TokenVocabulary",
     "apply_case",
     "case_pattern",
-    "fill",
+    "detokenize",
+    "is_missing",
     "plain_apostrophes",
+    "shape_of",
     "stop_words",
 ]

@@ -8,7 +8,7 @@ differ between versions and contain words such as "bill", "computer" or "fire".
 from collections.abc import Iterable, Set
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.text.words import Splitter, plain_apostrophes
+from hf_dxprivacy.text.segmentation import Segmenter, plain_apostrophes
 
 ENGLISH = frozenset(
     """
@@ -55,7 +55,7 @@ def stop_words(choice: str | Iterable[str] | None, tokens: bool = True) -> froze
             "expected stopwords to be None, 'english' or strings, as in ['the', 'of']; "
             f"got a {type(choice).__name__}"
         )
-    normal = frozenset(Splitter.normalize(word) for word in words)
+    normal = frozenset(Segmenter.normalize(word) for word in words)
     if not tokens:
         _require_words(normal)
     return frozenset(map(plain_apostrophes, normal))
@@ -63,8 +63,8 @@ def stop_words(choice: str | Iterable[str] | None, tokens: bool = True) -> froze
 
 def _require_words(words: Set[str]) -> None:
     """Require that each may be found in a text."""
-    splitter = Splitter()
-    never = [repr(word) for word in sorted(words) if splitter.cut(word) != ["", word, ""]]
+    segmenter = Segmenter()
+    never = [repr(word) for word in sorted(words) if segmenter.segment(word) != ["", word, ""]]
     if never:
         shown = ", ".join(never[:5] + ["…"] * (len(never) > 5))
         raise InvalidValueError(

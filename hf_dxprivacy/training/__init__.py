@@ -1,28 +1,31 @@
-"""Trains spaces from public sources; knows nothing of privacy.
+"""Training of spaces from public sources, independent of privacy.
 
 What compiles or needs SciPy is imported when it is called, from the extra ``train``.
 """
 
-from hf_dxprivacy.training.evaluation import (
+from hf_dxprivacy.training.gloss import GlossConfig, train_gloss
+from hf_dxprivacy.training.hyperparameters import PoincareConfig
+from hf_dxprivacy.training.picture import draw_disk
+from hf_dxprivacy.training.poincare import Epoch, train_poincare
+from hf_dxprivacy.training.ranking import (
     Reconstruction,
     depth_correlation,
     link_prediction,
     reconstruction,
 )
-from hf_dxprivacy.training.gloss import GlossRecipe, train_gloss
-from hf_dxprivacy.training.links import split_relations
-from hf_dxprivacy.training.pairs import read_conceptnet, read_pairs
-from hf_dxprivacy.training.picture import draw_disk
-from hf_dxprivacy.training.poincare import Epoch, train_poincare
-from hf_dxprivacy.training.recipe import PoincareRecipe
-from hf_dxprivacy.training.relations import Relations, read_wordnet
-from hf_dxprivacy.training.webisadb import WebIsADB, read_webisadb
-from hf_dxprivacy.training.webisadb_summary import WebIsADBSummary
+from hf_dxprivacy.training.relations import (
+    Relations,
+    read_conceptnet,
+    read_pairs,
+    read_wordnet,
+    split_relations,
+)
+from hf_dxprivacy.training.webisadb import WebIsADB, WebIsADBSummary, read_webisadb
 
 __all__ = [
     "Epoch",
-    "GlossRecipe",
-    "PoincareRecipe",
+    "GlossConfig",
+    "PoincareConfig",
     "Reconstruction",
     "Relations",
     "WebIsADB",

@@ -8,7 +8,7 @@ mechanism that works with Euclidean distances turns into the same few output wor
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy._runtime import require
+from hf_dxprivacy.errors import InvalidValueError, require_at_least, require_positive
 from hf_dxprivacy.spaces.space import EmbeddingSpace
-from hf_dxprivacy.training import cooccurrence
-from hf_dxprivacy.training.morphology import Morphology, read_morphology
 from hf_dxprivacy.training.wordnet import (
     DEFAULT_PATH,
     LETTERS,
     PARTS_OF_SPEECH,
+    Morphology,
     Synset,
     is_word,
+    read_morphology,
     read_senses,
     read_synsets,
     read_tag_counts,
@@ -39,7 +39,7 @@ RELATED = frozenset({"@", "+", "&", "^", "$", "<", "\\"})
 
 
 @dataclass(frozen=True)
-class GlossRecipe:
+class GlossConfig:
     """Settings of `train_gloss`.
 
     Attributes:
@@ -67,19 +67,19 @@ class GlossRecipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _validate.at_least(2, size=self.size)
-        _validate.at_least(1, dim=self.dim, window=self.window)
-        _validate.positive(context_exponent=self.context_exponent)
+        require_at_least(2, size=self.size)
+        require_at_least(1, dim=self.dim, window=self.window)
+        require_positive(context_exponent=self.context_exponent)
 
 
 def train_gloss(
-    path: str | Path = DEFAULT_PATH, recipe: GlossRecipe | None = None
+    path: str | Path = DEFAULT_PATH, config: GlossConfig | None = None
 ) -> EmbeddingSpace:
     """Train Euclidean vectors for the words of WordNet's texts.
 
     Args:
         path: Folder of the WordNet database files.
-        recipe: Settings; the default ones take about a minute.
+        config: Settings; the default ones take about a minute.
 
     Returns:
         A space of float32 vectors that float16 holds without loss, most frequent word first, with
@@ -87,19 +87,19 @@ def train_gloss(
 
     Raises:
         ArtifactError: If a database file is missing or malformed.
-        InvalidValueError: If the database has too few words for the recipe.
+        InvalidValueError: If the database has too few words for `config.dim`.
     """
-    recipe = recipe or GlossRecipe()
+    config = config or GlossConfig()
     synsets, morphology = read_synsets(path), read_morphology(path)
-    words = frequent_words(synsets, morphology, read_tag_counts(path), recipe.size)
-    if len(words) <= recipe.dim:
+    words = frequent_words(synsets, morphology, read_tag_counts(path), config.size)
+    if len(words) <= config.dim:
         raise InvalidValueError(
-            f"expected more than dim={recipe.dim} words, found {len(words)}; lower dim"
+            f"expected more than dim={config.dim} words, found {len(words)}; lower dim"
         )
-    information = _information(words, synsets, morphology, _sense_ranks(path), recipe)
-    left, values = cooccurrence.factors(information, recipe.dim, recipe.seed)
-    vectors = _equal_lengths(words, left * values**recipe.singular_exponent)
-    return _at_unit_distance(words, vectors, {"recipe": asdict(recipe)})
+    information = _information(words, synsets, morphology, _sense_ranks(path), config)
+    left, values = factors(information, config.dim, config.seed)
+    vectors = _equal_lengths(words, left * values**config.singular_exponent)
+    return _at_unit_distance(words, vectors, {"recipe": asdict(config)})
 
 
 def frequent_words(
@@ -131,23 +131,23 @@ def _information(
     synsets: Sequence[Synset],
     morphology: Morphology,
     ranks: dict[tuple[str, tuple[str, int]], int],
-    recipe: GlossRecipe,
+    config: GlossConfig,
 ) -> Any:
     index = {word: row for row, word in enumerate(words)}
     size = len(words)
     ids, texts = _tokens(synsets, index)
     members = {synset.key: _members(synset, index, ranks) for synset in synsets}
-    relations = cooccurrence.weighted_links(_relations(synsets, members), size)
-    definitions = cooccurrence.weighted_links(_definitions(synsets, members, index), size)
-    counts = cooccurrence.window_counts(ids, texts, size, recipe.window)
-    counts = counts + recipe.definition_weight * (definitions + definitions.T)
-    counts = counts + recipe.relation_weight * relations
-    information = cooccurrence.positive_information(counts, recipe.context_exponent)
-    inflections = cooccurrence.weighted_links(_inflections(index, morphology), size)
+    relations = weighted_links(_relations(synsets, members), size)
+    definitions = weighted_links(_definitions(synsets, members, index), size)
+    counts = window_counts(ids, texts, size, config.window)
+    counts = counts + config.definition_weight * (definitions + definitions.T)
+    counts = counts + config.relation_weight * relations
+    information = positive_information(counts, config.context_exponent)
+    inflections = weighted_links(_inflections(index, morphology), size)
     return (
         information
-        + recipe.inflection_share * (cooccurrence.averaging(inflections) @ information)
-        + recipe.relation_share * (cooccurrence.averaging(relations) @ information)
+        + config.inflection_share * (averaging(inflections) @ information)
+        + config.relation_share * (averaging(relations) @ information)
     )
 
 
@@ -225,3 +225,79 @@ def _at_unit_distance(
     nearest = EmbeddingSpace.from_vectors(words, vectors).neighbour_distances((1,))[1]
     stored = (vectors / nearest).astype(np.float16)
     return EmbeddingSpace.from_vectors(words, stored, provenance=provenance)
+
+
+# Columns drawn beyond the requested rank, and passes over the matrix, of the randomized SVD.
+OVERSAMPLING = 30
+PASSES = 4
+
+
+def window_counts(ids: NDArray[np.int64], texts: NDArray[np.int64], size: int, window: int) -> Any:
+    """Count pairs of words in one text, each weighted by 1/distance; symmetric.
+
+    Args:
+        ids: (m,) word of each token of all texts in order; −1 is a token without a word, which
+            keeps its place.
+        texts: (m,) number of the text that each token belongs to.
+        size: Number of words V.
+        window: Largest distance, in tokens.
+    """
+    counts = _sparse().csr_matrix((size, size))
+    for distance in range(1, window + 1):
+        left, right = ids[:-distance], ids[distance:]
+        pairs = (texts[:-distance] == texts[distance:]) & (left >= 0) & (right >= 0)
+        weights = np.full(int(pairs.sum()), 1.0 / distance)
+        counts = counts + _sparse().csr_matrix(
+            (weights, (left[pairs], right[pairs])), shape=(size, size)
+        )
+    return counts + counts.T
+
+
+def weighted_links(links: Iterable[tuple[int, int, float]], size: int) -> Any:
+    """Sum weights of (row, column) pairs into a matrix; pairs on the diagonal are left out."""
+    kept = [link for link in links if link[0] != link[1]]
+    rows, columns, weights = zip(*kept, strict=True) if kept else ((), (), ())
+    return _sparse().csr_matrix((weights, (rows, columns)), shape=(size, size), dtype=np.float64)
+
+
+def averaging(links: Any) -> Any:
+    """Scale every row of a matrix of links to sum 1; rows without links stay zero."""
+    sums = np.asarray(links.sum(axis=1)).ravel()
+    return _sparse().diags(1.0 / np.where(sums > 0, sums, 1.0)) @ links
+
+
+def positive_information(counts: Any, context_exponent: float) -> Any:
+    """Return positive pointwise mutual information with smoothed contexts.
+
+    Levy, Goldberg & Dagan, "Improving distributional similarity with lessons learned from word
+    embeddings" (TACL 2015): log(p(w, c) / (p(w) q(c))) where q(c) ∝ p(c)**context_exponent.
+    """
+    entries = counts.tocoo()
+    words = np.asarray(counts.sum(axis=1)).ravel()
+    contexts = np.asarray(counts.sum(axis=0)).ravel() ** context_exponent
+    contexts /= contexts.sum()
+    information = np.log(entries.data / (words[entries.row] * contexts[entries.col]))
+    kept = information > 0
+    return _sparse().csr_matrix(
+        (information[kept], (entries.row[kept], entries.col[kept])), shape=counts.shape
+    )
+
+
+def factors(matrix: Any, dim: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the leading left singular vectors, (V, dim), and singular values, (dim,).
+
+    Randomized subspace iteration (Halko, Martinsson & Tropp, SIAM Review 2011, algorithm 4.4);
+    the same seed gives the same factors up to the rounding of the linear algebra library.
+    """
+    matrix = matrix.astype(np.float32)
+    columns = min(dim + OVERSAMPLING, *matrix.shape)
+    start = np.random.default_rng(seed).standard_normal((matrix.shape[1], columns))
+    basis = np.linalg.qr(matrix @ start.astype(np.float32)).Q
+    for _ in range(PASSES):
+        basis = np.linalg.qr(matrix @ np.linalg.qr(matrix.T @ basis).Q).Q
+    left, values, _ = np.linalg.svd((matrix.T @ basis).T.astype(np.float64), full_matrices=False)
+    return (basis @ left)[:, :dim], values[:dim]
+
+
+def _sparse() -> Any:
+    return require("scipy.sparse", "train")

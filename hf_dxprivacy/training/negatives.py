@@ -1,13 +1,29 @@
-"""Groups to compare: a node with its classes, and nodes drawn against them; compiled by numba."""
+"""Negatives that a node is compared with: drawn by degree, among near nodes, or from lists.
 
+Compiled by numba in part; import this module only when training.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
+import threadpoolctl
 from numpy.typing import NDArray
 
-from hf_dxprivacy._optional import require
+from hf_dxprivacy._runtime import require
+from hf_dxprivacy.spaces.metrics import lorentz_image
 
 numba: Any = require("numba", "train")
+
+# Near nodes that are listed for each node.
+LISTED = 256
+
+# Nodes at once: a row has a distance to every node. The same for any number of threads, since sums
+# in other blocks may be rounded in another way.
+BLOCK = 32
+
+# One key in so many of a row is in the sample of it.
+SPACING = 64
 
 
 class Graph(NamedTuple):
@@ -169,3 +185,61 @@ def alias_table(weights: NDArray[np.float64]) -> Table:
         if share[donor] < 1.0:
             small.append(large.pop())
     return Table(threshold, alias)
+
+
+def nearest_others(
+    points: NDArray[np.float64], graph: Graph, threads: int, listed: int = LISTED
+) -> NDArray[np.int32]:
+    """Return the nearest nodes that are neither the node itself nor classes of it, in order.
+
+    Args:
+        points: (N, n) points of the ball.
+        graph: Relations.
+        threads: Threads; the lists are the same for any number.
+        listed: How many for each node; fewer if a node has not that many others.
+
+    Returns:
+        (N, k) rows.
+    """
+    images = lorentz_image(points)
+    others = len(points) - 1 - int((graph.starts[1:] - graph.starts[:-1]).max())
+    lists = np.empty((len(points), min(listed, others)), dtype=np.int32)
+    # cosh d = t·t' − x·x'. Far out it is rounded coarsely, which is good enough for drawing.
+    mirrored = np.ascontiguousarray(np.concatenate([images[:, :1], -images[:, 1:]], axis=1).T)
+
+    def work(start: int) -> None:
+        block = slice(start, start + BLOCK)
+        pick(images[block] @ mirrored, start, graph, lists)
+
+    with threadpoolctl.threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, range(0, len(points), BLOCK)))
+    return lists
+
+
+def _pick(keys: NDArray[np.float64], first: int, graph: Graph, lists: NDArray[np.int32]) -> None:
+    """Fill the lists of the nodes from `first` on with the smallest keys of each row."""
+    wanted = lists.shape[1]
+    places = np.empty(keys.shape[1], dtype=np.int64)
+    for offset in range(len(keys)):
+        node, row = first + offset, keys[offset]
+        row[node] = np.inf
+        for place in range(graph.starts[node], graph.starts[node + 1]):
+            row[graph.classes[place]] = np.inf
+        # A sample says below which key about twice as many are as wanted.
+        sample = np.sort(row[node % SPACING :: SPACING])
+        rank = 2 * wanted // SPACING + 2
+        count = 0
+        while count < wanted:
+            limit = sample[rank] if rank < len(sample) else np.inf
+            count = 0
+            for place in range(len(row)):
+                places[count] = place
+                # Not "<=", by which an undefined key would never be counted.
+                count += 1 - (row[place] > limit)
+            rank *= 2
+        order = np.argsort(row[places[:count]])
+        for place in range(wanted):
+            lists[node, place] = places[order[place]]
+
+
+pick = numba.njit(_pick, nogil=True)

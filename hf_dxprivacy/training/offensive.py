@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
-from hf_dxprivacy._optional import require
+from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 
 

@@ -1,4 +1,4 @@
-"""A picture of a space of two dimensions: the Poincaré disk."""
+"""Figure of a space of two dimensions: the Poincaré disk."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy._optional import require
+from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.spaces.space import EmbeddingSpace
 from hf_dxprivacy.training.relations import Relations

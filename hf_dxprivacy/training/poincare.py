@@ -1,4 +1,4 @@
-"""Trains points of the Poincaré ball so that nodes come close to what they are a kind of.
+"""Training of Poincaré spaces from is-a relations, by Riemannian gradient descent.
 
 [N]: Nickel & Kiela, "Poincaré embeddings for learning hierarchical representations" (NIPS 2017).
 [L]: the same, "Learning continuous hierarchies in the Lorentz model of hyperbolic geometry" (ICML
@@ -6,7 +6,7 @@
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,22 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy._optional import require
-from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy._runtime import require
+from hf_dxprivacy.errors import InvalidValueError, require_at_least
 from hf_dxprivacy.spaces.space import EmbeddingSpace
-from hf_dxprivacy.training.evaluation import Reconstruction, reconstruction
-from hf_dxprivacy.training.recipe import PoincareRecipe
+from hf_dxprivacy.training.hyperparameters import PoincareConfig
+from hf_dxprivacy.training.ranking import Reconstruction, reconstruction
 from hf_dxprivacy.training.relations import Relations
 
 if TYPE_CHECKING:
     from hf_dxprivacy.training.descent import Descent
-    from hf_dxprivacy.training.torch_descent import TorchDescent
+    from hf_dxprivacy.training.torch_trainer import TorchDescent
+
+
+# Nodes whose reconstruction is measured for the provenance.
+SAMPLE = 2000
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one pass over the relations did.
+    """Report of one pass over the relations.
 
     Attributes:
         number: Counted from 1.
@@ -50,7 +53,7 @@ class Epoch:
 def train_poincare(
     relations: Relations,
     dim: int = 10,
-    recipe: PoincareRecipe | None = None,
+    config: PoincareConfig | None = None,
     *,
     threads: int | None = None,
     device: str | None = None,
@@ -66,12 +69,12 @@ def train_poincare(
     Args:
         relations: Pairs of a node and a class of it; the closure, to rebuild a whole hierarchy.
         dim: Number of dimensions n of the ball.
-        recipe: Settings.
+        config: Settings; by default those of `PoincareConfig.for_size`.
         threads: Threads that change the points without locks; by default all processors. One
             thread gives the same points whenever the seed is the same.
         device: A device of torch with float64, such as "cuda" or "cpu", to train on in batches,
-            with the parametrisation "lorentz" and without regard to `threads`. By default the
-            processor with compiled code, which is many times faster there than torch.
+            without regard to `threads`. By default the processor with compiled code, which is
+            many times faster there than torch.
         checkpoint: A file that is kept up to date while training. If it is there already, the
             training goes on from it; with one thread the points come out as if there had been
             no interruption. It is left when the training is over.
@@ -88,13 +91,13 @@ def train_poincare(
         ArtifactError: If the checkpoint is damaged.
         MissingExtraError: If numba, SciPy, or torch for a device is not installed.
     """
-    recipe = recipe or PoincareRecipe()
+    config = config or PoincareConfig.for_size(len(relations))
     threads = threads if threads is not None else os.cpu_count() or 1
-    _validate.at_least(1, dim=dim, threads=threads)
+    require_at_least(1, dim=dim, threads=threads)
     _check(relations)
     require("numba", "train")
-    run = _Run(relations, dim, recipe, device or threads, checkpoint)
-    with tqdm(total=recipe.all_epochs, desc="Poincaré", unit="epoch", disable=not progress) as bar:
+    run = _Run(relations, dim, config, device or threads, checkpoint)
+    with tqdm(total=config.all_epochs, desc="Poincaré", unit="epoch", disable=not progress) as bar:
         bar.update(run.state.epoch)
         while not run.is_over:
             epoch = run.epoch()
@@ -104,7 +107,7 @@ def train_poincare(
                 on_epoch(epoch)
     where = {"device": device} if device else {"threads": threads}
     provenance: dict[str, Any] = {
-        "recipe": asdict(recipe) | {"dim": dim, **where, "stopped": run.state.epoch}
+        "recipe": asdict(config) | {"dim": dim, **where, "stopped": run.state.epoch}
     }
     return EmbeddingSpace(relations.nodes, run.result(), "poincare", provenance=provenance)
 
@@ -114,30 +117,31 @@ class _Run:
         self,
         relations: Relations,
         dim: int,
-        recipe: PoincareRecipe,
+        config: PoincareConfig,
         where: int | str,
         path: str | Path | None,
     ) -> None:
-        # Imported here because it compiles, which nobody should wait for who does not train.
-        from hf_dxprivacy.training.descent import State
-        from hf_dxprivacy.training.resume import Checkpoint
+        # Imported late: it compiles.
+        from hf_dxprivacy.training.descent import Checkpoint, State
+        from hf_dxprivacy.training.kernels import to_ball
 
         self.relations = relations
-        self.recipe = recipe
-        self.descent = _descent(relations, recipe, where)
-        self.checkpoint = path and Checkpoint(path, relations, dim, recipe)
+        self.config = config
+        self.to_ball = to_ball
+        self.descent = _descent(relations, config, where)
+        self.checkpoint = path and Checkpoint(path, relations, dim, config)
         stored = self.checkpoint.load() if self.checkpoint else None
-        self.state = stored or State.start(len(relations.nodes), dim, recipe.seed)
+        self.state = stored or State.start(len(relations.nodes), dim, config.seed)
 
     @property
     def is_over(self) -> bool:
-        given_up = self.recipe.check_every > 0 and self.state.waited >= self.recipe.patience
-        return given_up or self.state.epoch >= self.recipe.all_epochs
+        given_up = self.config.check_every > 0 and self.state.waited >= self.config.patience
+        return given_up or self.state.epoch >= self.config.all_epochs
 
     def epoch(self) -> Epoch:
         loss, speed = self.descent.epoch(self.state)
-        points = self.descent.in_ball(self.state.points)
-        every = self.recipe.check_every
+        points = self.to_ball(self.state.points)
+        every = self.config.check_every
         found = self._look(points) if every and self.state.epoch % every == 0 else None
         if self.checkpoint:
             self.checkpoint.save(self.state, now=self.is_over)
@@ -145,12 +149,12 @@ class _Run:
 
     def result(self) -> NDArray[np.float64]:
         best = self.state.best
-        return self.descent.in_ball(self.state.points if best is None else best)
+        return self.to_ball(self.state.points if best is None else best)
 
     def _look(self, points: NDArray[np.float64]) -> Reconstruction:
-        state, recipe = self.state, self.recipe
+        state, config = self.state, self.config
         space = EmbeddingSpace(self.relations.nodes, points, "poincare")
-        found = reconstruction(space, self.relations, recipe.check_sample, recipe.seed)
+        found = reconstruction(space, self.relations, config.check_sample, config.seed)
         state.waited += 1
         if found.mean_average_precision > state.best_precision:
             state.best, state.best_precision = state.points.copy(), found.mean_average_precision
@@ -159,16 +163,16 @@ class _Run:
 
 
 def _descent(
-    relations: Relations, recipe: PoincareRecipe, where: int | str
+    relations: Relations, config: PoincareConfig, where: int | str
 ) -> "Descent | TorchDescent":
     """Prepare training on some threads of the processor, or on a device of torch."""
     if isinstance(where, str):
-        from hf_dxprivacy.training.torch_descent import TorchDescent
+        from hf_dxprivacy.training.torch_trainer import TorchDescent
 
-        return TorchDescent(relations, recipe, where)
+        return TorchDescent(relations, config, where)
     from hf_dxprivacy.training.descent import Descent
 
-    return Descent(relations, recipe, where)
+    return Descent(relations, config, where)
 
 
 def _describe(epoch: Epoch) -> str:
@@ -180,7 +184,11 @@ def _describe(epoch: Epoch) -> str:
 
 def _check(relations: Relations) -> None:
     if not len(relations):
-        raise InvalidValueError("expected at least one relation to train on, got none")
+        raise InvalidValueError(
+            "expected at least one relation to train on, got none; where filters removed them (the "
+            "summary of read_webisadb counts what each has removed), lower min_frequency or "
+            "min_links (command line: --min-frequency, --min-links)"
+        )
     loops = np.flatnonzero(relations.pairs[:, 0] == relations.pairs[:, 1])
     if loops.size:
         raise InvalidValueError(
@@ -195,3 +203,55 @@ def _check(relations: Relations) -> None:
             "distances between them would be arbitrary; train on relations.largest_component() "
             "(command line: --largest-component)"
         )
+
+
+def train_space(
+    relations: Relations,
+    dim: int = 10,
+    config: PoincareConfig | None = None,
+    *,
+    provenance: Mapping[str, Any],
+    unit_step: bool = True,
+    threads: int | None = None,
+    device: str | None = None,
+    checkpoint: str | Path | None = None,
+    progress: bool = True,
+) -> EmbeddingSpace:
+    """Train a space and describe it.
+
+    Args:
+        relations: Pairs of a node and a class of it.
+        dim: Number of dimensions n of the ball.
+        config: Settings; by default those of `PoincareConfig.for_size`.
+        provenance: Where the relations come from. Recipe and reconstruction are added.
+        unit_step: Scale so that the median distance to the nearest neighbour is 1, and ε counts
+            such steps, as in the built-in spaces.
+        threads: As for `train_poincare`.
+        device: As for `train_poincare`.
+        checkpoint: As for `train_poincare`.
+        progress: Show progress bars.
+
+    Raises:
+        InvalidValueError: As `train_poincare` does.
+        ArtifactError: If the checkpoint is damaged.
+        MissingExtraError: As `train_poincare` does.
+    """
+    space = train_poincare(
+        relations,
+        dim,
+        config,
+        threads=threads,
+        device=device,
+        checkpoint=checkpoint,
+        progress=progress,
+    )
+    found = reconstruction(space, relations, sample=SAMPLE)
+    described = {
+        **provenance,
+        **space.provenance,
+        "relations": len(relations),
+        "reconstruction": asdict(found),
+    }
+    step = space.neighbour_distances((1,))[1] if unit_step else 1.0
+    scale = 1.0 / step if step > 0 else 1.0
+    return EmbeddingSpace(space.words, space.vectors, "poincare", scale, described)

@@ -1,22 +1,24 @@
-"""Is-a relations, and where they are read from."""
+"""Is-a relations, their readers, and a split that holds some out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy._optional import require
-from hf_dxprivacy.errors import ArtifactError, InvalidValueError
-from hf_dxprivacy.training.wordnet import (
-    DEFAULT_PATH,
-    Synset,
-    is_word,
-    read_senses,
-    read_synsets,
+from hf_dxprivacy._runtime import require
+from hf_dxprivacy.errors import (
+    ArtifactError,
+    InvalidValueError,
+    require_at_least,
+    require_between,
+    require_one_of,
 )
+from hf_dxprivacy.training.archives import find_files, read_parts
+from hf_dxprivacy.training.wordnet import DEFAULT_PATH, Synset, is_word, read_senses, read_synsets
 
 Key = tuple[str, int]
 
@@ -77,6 +79,32 @@ class Relations:
         renumbered = np.full(len(self.nodes), -1)
         renumbered[used] = np.arange(len(used))
         return Relations(tuple(self.nodes[row] for row in used), renumbered[pairs])
+
+    def below(self, name: str) -> "Relations":
+        """Return the relations of a node and all that is below it, such as "mammal.n.01".
+
+        Args:
+            name: The node.
+
+        Raises:
+            InvalidValueError: If there is no such node, or nothing is below it.
+        """
+        if name not in self.nodes:
+            near = difflib.get_close_matches(name, self.nodes, 3)
+            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+            raise InvalidValueError(f"expected one of {len(self.nodes)} nodes, got {name!r}{hint}")
+        members: dict[int, list[int]] = {}
+        for node, above in self.pairs.tolist():
+            members.setdefault(above, []).append(node)
+        top = self.nodes.index(name)
+        found, stack = {top}, [top]
+        while stack:
+            fresh = set(members.get(stack.pop(), ())) - found
+            found |= fresh
+            stack += fresh
+        if len(found) == 1:
+            raise InvalidValueError(f"nothing is below {name!r}; name a class that has members")
+        return self.among(self.nodes[row] for row in found)
 
     def components(self) -> NDArray[np.int64]:
         """Return which part each node belongs to, (N,); no relation leads from part to part.
@@ -163,9 +191,9 @@ def read_wordnet(
     Raises:
         ArtifactError: If a file is missing or malformed, or the hierarchy has a cycle.
     """
-    _validate.one_of(("synsets", "words"), nodes=nodes)
+    require_one_of(("synsets", "words"), nodes=nodes)
     if max_senses is not None:
-        _validate.at_least(1, max_senses=max_senses)
+        require_at_least(1, max_senses=max_senses)
     synsets = {synset.key: synset for synset in read_synsets(path, ("noun",))}
     above = {key: tuple(dict.fromkeys(synset.hypernyms())) for key, synset in synsets.items()}
     if closure:
@@ -235,3 +263,136 @@ def _word_relations(
         for higher in words[top]
         if word != higher
     )
+
+
+def split_relations(
+    relations: Relations, share: float = 0.05, seed: int = 0
+) -> tuple[Relations, Relations]:
+    """Hold relations out at random without leaving nodes alone or taking a part off the others.
+
+    Args:
+        relations: All relations.
+        share: How many to hold out, as a share of all.
+        seed: Of the draw.
+
+    Returns:
+        The relations to train on, by which nodes are joined, perhaps through others, that were
+        joined before, and those held out. Both have all nodes.
+
+    Raises:
+        InvalidValueError: If fewer than the share can be held out, or none.
+        MissingExtraError: If SciPy is not installed.
+    """
+    require_between(0.0, 1.0, share=share)
+    require_at_least(0, seed=seed)
+    wanted = round(share * len(relations))
+    rng = np.random.default_rng(seed)
+    spare = _spare(relations, rng)
+    if not wanted or len(spare) < wanted:
+        raise InvalidValueError(
+            f"expected to hold out {wanted} of {len(relations)} relations (share={share}), but "
+            f"{len(spare)} can be spared; choose another share"
+        )
+    held = np.zeros(len(relations), dtype=bool)
+    held[rng.choice(spare, wanted, replace=False)] = True
+    kept = Relations(relations.nodes, relations.pairs[~held])
+    return kept, Relations(relations.nodes, relations.pairs[held])
+
+
+def _spare(relations: Relations, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the rows of all relations but those of a random tree over each part."""
+    require("scipy", "train")
+    from scipy import sparse
+
+    rows = rng.permutation(len(relations))
+    # Of two relations between the same nodes the tree can have one.
+    ends, first = np.unique(np.sort(relations.pairs[rows], axis=1), axis=0, return_index=True)
+    # Algorithms on graphs of older releases of SciPy (1.13) take indices of 32 bits only.
+    ends = ends.astype(np.int32)
+    size = (len(relations.nodes), len(relations.nodes))
+    links = sparse.coo_array((first + 1.0, (ends[:, 0], ends[:, 1])), shape=size)
+    tree = sparse.csgraph.minimum_spanning_tree(links)
+    return np.setdiff1d(np.arange(len(relations)), rows[tree.data.astype(np.int64) - 1])
+
+
+_BLOCK = 1 << 22
+
+
+def read_pairs(path: str | Path, *, progress: bool = True) -> Relations:
+    """Read pairs of a node and its class, one a line with a tab between them.
+
+    Args:
+        path: A file in UTF-8, plain or compressed, or a folder of such files. Empty lines are
+            skipped, and there is no header.
+        progress: Show a progress bar.
+
+    Returns:
+        The relations, each once, with the names as they are written.
+
+    Raises:
+        ArtifactError: If a file is missing or damaged, or a line is not a pair.
+    """
+    return Relations.from_names(_pair(*line) for line in _lines(path, progress))
+
+
+def read_conceptnet(
+    path: str | Path, relation: str = "IsA", language: str = "en", *, progress: bool = True
+) -> Relations:
+    """Read one relation of ConceptNet 5 among terms of one language.
+
+    Args:
+        path: The file of assertions, plain or compressed: lines of an identifier, the relation
+            (``/r/IsA``), its start (``/c/en/dog/n``), its end and more, with tabs between them.
+        relation: Name of a relation that leads from a node to its class.
+        language: Code of the language.
+        progress: Show a progress bar.
+
+    Returns:
+        The relations between terms without their senses, underscores between the parts of a term.
+        Pairs of a term with itself are left out. `Relations.among` keeps those of a vocabulary.
+
+    Raises:
+        ArtifactError: If a file is missing or damaged, or a line is not such an assertion.
+    """
+    term = f"/c/{language}/"
+    assertions = (_assertion(*line) for line in _lines(path, progress))
+    ends = (
+        (start.split("/")[3], end.split("/")[3])
+        for kind, start, end in assertions
+        if kind == f"/r/{relation}" and start.startswith(term) and end.startswith(term)
+    )
+    return Relations.from_names((node, above) for node, above in ends if node != above)
+
+
+def _lines(path: str | Path, progress: bool) -> Iterator[tuple[str, str]]:
+    """Yield the lines that are not empty, each behind its place for messages."""
+    files = find_files(path)
+    size = sum(file.stat().st_size for file in files)
+    with tqdm(total=size, unit="B", unit_scale=True, disable=not progress) as bar:
+        for part in read_parts(files, bar):
+            rows = (row for block in part.blocks(_BLOCK) for row in block.split(b"\n")[:-1])
+            for number, row in enumerate(rows, start=1):
+                where = f"{part.name}, line {number}"
+                try:
+                    line = row.decode().rstrip("\r")
+                except UnicodeDecodeError as error:
+                    raise ArtifactError(f"{where}: not UTF-8; convert the file") from error
+                if line:
+                    yield where, line
+
+
+def _pair(where: str, line: str) -> tuple[str, str]:
+    fields = line.split("\t")
+    if len(fields) != 2 or not all(fields):
+        raise ArtifactError(f"{where}: expected a node, a tab and its class")
+    return fields[0], fields[1]
+
+
+def _assertion(where: str, line: str) -> tuple[str, str, str]:
+    fields = line.split("\t")
+    if len(fields) < 4 or not fields[1].startswith("/r/"):
+        raise ArtifactError(
+            f"{where}: expected an identifier, a relation such as /r/IsA, its start and its end, "
+            "with tabs between them"
+        )
+    return fields[1], fields[2], fields[3]

@@ -7,23 +7,90 @@ trained on them.
 """
 
 import tempfile
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from hf_dxprivacy import _validate
-from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
+from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError, require_at_least
 from hf_dxprivacy.text import stop_words
+from hf_dxprivacy.training.archives import find_files, read_parts
 from hf_dxprivacy.training.offensive import offensive_words
-from hf_dxprivacy.training.parts import find_files, read_parts
 from hf_dxprivacy.training.relations import Relations
-from hf_dxprivacy.training.webisadb_summary import Tally, WebIsADBSummary
+
+WEBISADB = {
+    "source": "WebIsADB (Seitner et al., LREC 2016), extracted from the Common Crawl",
+    "licence": "cc-by-nc-sa-3.0",
+    "language": "en",
+}
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Counts of rows read of WebIsADB.
+
+    Attributes:
+        rows: Rows read, blank lines left out.
+        nul_bytes: NUL bytes, which are taken out before anything else.
+        undecodable: Rows with bytes that are not UTF-8, in whose place U+FFFD is read.
+        incomplete: Rows left out since they end before the last field that is needed, or since a
+            quote is not closed.
+        bad_frequency: Rows left out since their frequency is not a number of at least 0.
+        broken_modifications: Rows whose modifications are not within the brackets of a JSON list.
+            They are kept: the frequency that counts stands in a field of its own.
+        outside_vocabulary: Rows left out since the instance or the class is not in the vocabulary.
+        seconds: Time that reading took; two tallies that differ in nothing else are equal.
+    """
+
+    rows: int = 0
+    nul_bytes: int = 0
+    undecodable: int = 0
+    incomplete: int = 0
+    bad_frequency: int = 0
+    broken_modifications: int = 0
+    outside_vocabulary: int = 0
+    seconds: float = field(default=0.0, compare=False)
+
+    def __add__(self, other: "Tally") -> "Tally":
+        mine, theirs = asdict(self), asdict(other)
+        return Tally(**{name: mine[name] + theirs[name] for name in mine})
+
+
+@dataclass(frozen=True)
+class WebIsADBSummary(Tally):
+    """Counts of rows read of WebIsADB, and of pairs removed by each filter, in order.
+
+    Attributes:
+        pairs: Pairs of an instance and a class that are both in the vocabulary.
+        infrequent: Pairs removed since they occur less than `min_frequency` times.
+        reflexive: Pairs removed since a word stands with itself.
+        stop_words: Pairs removed since one of the words is a stop word.
+        offensive: Pairs removed since one of the words is offensive.
+        few_links: Pairs removed since one of the words has less than `min_links` of them.
+        disconnected: Pairs removed since no chain of pairs joins them to the largest part.
+        relations: Pairs that are left.
+    """
+
+    pairs: int = 0
+    infrequent: int = 0
+    reflexive: int = 0
+    stop_words: int = 0
+    offensive: int = 0
+    few_links: int = 0
+    disconnected: int = 0
+    relations: int = 0
+
+    def __str__(self) -> str:
+        counts = asdict(self)
+        seconds = counts.pop("seconds")
+        lines = [f"{name.replace('_', ' '):<21}{count:>15,}" for name, count in counts.items()]
+        return "\n".join([*lines, f"rows per second      {self.rows / seconds:>15,.0f}"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +153,9 @@ def read_webisadb(
         MissingExtraError: If a package of the extra is not installed.
     """
     # Imported here because it needs the extra.
-    from hf_dxprivacy.training.webisadb_segments import Segments, threads
+    from hf_dxprivacy.training.webisadb_reader import Segments, threads
 
-    _validate.at_least(0, min_frequency=min_frequency, min_links=min_links)
+    require_at_least(0, min_frequency=min_frequency, min_links=min_links)
     words = _lower_case(vocabulary)
     unwanted = stop_words(stopwords), offensive_words(offensive)
     files = find_files(paths)
@@ -106,6 +173,19 @@ def read_webisadb(
             raise ArtifactError(f"{files[0]}: expected rows of WebIsADB, found none")
         frequent, pairs = segments.totals(min_frequency)
     return _select(frequent, pairs, words, segments.tally, unwanted, min_links, connected)
+
+
+def webisadb_origin(relations: WebIsADB, filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the provenance of relations of WebIsADB: licence, filters and what they removed.
+
+    Args:
+        relations: The relations.
+        filters: The settings of `read_webisadb` that they were chosen by.
+    """
+    counts = asdict(relations.summary)
+    # Two runs over the same files have the same provenance.
+    del counts["seconds"]
+    return {**WEBISADB, "filters": dict(filters), "counts": counts}
 
 
 def _lower_case(vocabulary: Iterable[str]) -> list[str]:

@@ -1,16 +1,18 @@
-"""Reads the database files of WordNet: synsets with their words, pointers and glosses.
+"""Reader of the database files of WordNet: synsets, their words, pointers and glosses.
 
 The format is that of wndb(5WN); Debian's ``wordnet-base`` puts the files in ``/usr/share/wordnet``.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hf_dxprivacy.errors import ArtifactError
 
+LICENCE_FILE = "LICENSE-WordNet.txt"
 DEFAULT_PATH = "/usr/share/wordnet"
 PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 LETTERS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
@@ -84,6 +86,24 @@ def read_licence(path: str | Path) -> str:
         raise ArtifactError(f"{file}: cannot be read ({error.strerror})") from error
     head = [line[2:].lstrip("0123456789 ").rstrip() for line in lines if line.startswith("  ")]
     return "\n".join(head) + "\n"
+
+
+def wordnet_origin(path: str | Path) -> dict[str, Any]:
+    """Return the provenance of relations of WordNet, with the licence that every copy has to bear.
+
+    Args:
+        path: Folder of the database files.
+
+    Raises:
+        ArtifactError: If they are missing.
+    """
+    return {
+        "source": "WordNet 3.0 (Princeton University)",
+        "licence": "WordNet",
+        "licence_file": LICENCE_FILE,
+        "licence_text": read_licence(path),
+        "language": "en",
+    }
 
 
 def read_synsets(path: str | Path, parts: tuple[str, ...] = PARTS_OF_SPEECH) -> list[Synset]:
@@ -225,3 +245,87 @@ _REMEDY = (
     "expected the WordNet 3.0 database files, which Debian's package wordnet-base "
     "installs in /usr/share/wordnet"
 )
+
+
+SUFFIX_RULES: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "noun": (
+        ("s", ""),
+        ("ses", "s"),
+        ("xes", "x"),
+        ("zes", "z"),
+        ("ches", "ch"),
+        ("shes", "sh"),
+        ("men", "man"),
+        ("ies", "y"),
+    ),
+    "verb": (
+        ("s", ""),
+        ("ies", "y"),
+        ("es", "e"),
+        ("es", ""),
+        ("ed", "e"),
+        ("ed", ""),
+        ("ing", "e"),
+        ("ing", ""),
+    ),
+    "adj": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
+    "adv": (),
+}
+
+
+@dataclass(frozen=True)
+class Morphology:
+    """Lemmas and exceptions that base forms are found with.
+
+    Attributes:
+        lemmas: For each part of speech, the words that WordNet defines.
+        exceptions: For each part of speech, irregular forms with their base forms.
+    """
+
+    lemmas: Mapping[str, frozenset[str]]
+    exceptions: Mapping[str, Mapping[str, tuple[str, ...]]]
+
+    def bases(self, word: str) -> list[str]:
+        """Return the base forms of a word in lower case, sorted; the word itself is not one.
+
+        A possessive has the word before its apostrophe as a base.
+        """
+        found = {word[:-2]} if word.endswith("'s") else set()
+        for part in PARTS_OF_SPEECH:
+            found.update(self._bases(word, part))
+        return sorted(found - {word})
+
+    def _bases(self, word: str, part: str) -> list[str]:
+        if word in self.exceptions[part]:
+            return list(self.exceptions[part][word])
+        stems = (
+            word.removesuffix(suffix) + ending
+            for suffix, ending in SUFFIX_RULES[part]
+            if word.endswith(suffix) and len(word) > len(suffix) + 1
+        )
+        return [stem for stem in stems if stem in self.lemmas[part]]
+
+
+def read_morphology(path: str | Path) -> Morphology:
+    """Read the index and exception files of a WordNet database.
+
+    Args:
+        path: Folder with ``index.*`` and ``*.exc`` for the four parts of speech.
+
+    Raises:
+        ArtifactError: If a file is missing or not a WordNet file.
+    """
+    return Morphology(
+        lemmas={part: frozenset(read_senses(path, part)) for part in PARTS_OF_SPEECH},
+        exceptions={part: _read_exceptions(Path(path) / f"{part}.exc") for part in PARTS_OF_SPEECH},
+    )
+
+
+def _read_exceptions(file: Path) -> dict[str, tuple[str, ...]]:
+    exceptions = {}
+    for number, line in data_lines(file):
+        form, *bases = line.split()
+        if not bases:
+            raise garbled(file, number)
+        exceptions[form] = tuple(bases)
+    return exceptions

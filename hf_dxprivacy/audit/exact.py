@@ -1,0 +1,236 @@
+"""Exact check of the guarantee of mechanisms with a known law, from their probabilities.
+
+Nothing is taken from the certificate of `hf_dxprivacy.mechanisms`, which this is a check of: only
+`probabilities`, the distances of the space and the stored ranges of its tree are read.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy.audit.check import GuaranteeCheck
+from hf_dxprivacy.audit.inputs import blocks, claimed, named
+from hf_dxprivacy.audit.statements import COMPARED, Evidence, false_statements
+from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.mechanisms import ExactMechanism, Hierarchical, RandomizedResponse
+from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
+from hf_dxprivacy.spaces.hierarchy import Hierarchy
+
+# Up to so many words every log-ratio of every pair is looked at: this number cubed.
+SMALL = 640
+# What rounding can add to a log-ratio: distances are good to about 1e-9 of their value.
+ROUNDING = 1e-8
+# How far a logarithm may be off the law that lets two outputs stand for all.
+SHAPE = 1e-9
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class _Worst:
+    """The pair of inputs with the largest share of what its log-ratio may be.
+
+    Attributes:
+        share: Its log-ratio over its ε·d.
+        pair: The two inputs.
+        largest: The largest ε·d of any pair.
+    """
+
+    share: float = -1.0
+    pair: tuple[int, int] = (-1, -1)
+    largest: float = 0.0
+
+    def look(
+        self, ratios: Array, allowed: Array, rows: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> None:
+        """Keep the worst of a block of pairs, rows by columns."""
+        above = np.maximum(ratios - ROUNDING, 0.0)
+        shares = np.where(above > 0, np.inf, 0.0)
+        np.divide(above, allowed, out=shares, where=allowed > 0)
+        row, column = np.unravel_index(int(shares.argmax()), shares.shape)
+        self.largest = max(self.largest, float(allowed.max()))
+        if shares[row, column] > self.share:
+            self.share = float(shares[row, column])
+            self.pair = int(rows[row]), int(columns[column])
+
+
+def check_exactly(
+    mechanism: ExactMechanism,
+    ids: NDArray[np.int64] | None = None,
+    *,
+    rng: np.random.Generator,
+) -> GuaranteeCheck:
+    """Compare the laws of pairs of inputs; memory is bounded, whatever the vocabulary.
+
+    Args:
+        mechanism: What to check, at its `certified_epsilon` per unit of its metric.
+        ids: (m,) different words, whose laws are compared output by output: O(m²·V) time. By
+            default all words, in O(V²·n) time.
+        rng: Chooses the pairs whose stated bounds are compared.
+
+    Raises:
+        InvalidValueError: If all words of a large vocabulary are asked for and the probabilities
+            are not those of an exponential law, so that not all outputs need be the two looked at.
+    """
+    everything = np.arange(len(mechanism.space))
+    if ids is None and len(everything) > SMALL:
+        worst, outputs = _two_outputs(mechanism), "of two words the outputs that decide"
+    else:
+        worst, outputs = _all_outputs(mechanism, everything if ids is None else ids), "all outputs"
+    size = len(everything if ids is None else ids)
+    which = "all words" if ids is None else f"{size:,} of {len(everything):,} words"
+    asked = everything if ids is None else ids
+    evidence = _evidence(mechanism, worst, rng.permutation(asked)[: COMPARED - 1])
+    found = _described(mechanism, worst, size, f"{which} and the unknown word, {outputs}")
+    false = false_statements(mechanism, evidence)
+    return replace(found, passed=found.passed and not false, false_statements=false)
+
+
+def _evidence(mechanism: ExactMechanism, worst: _Worst, ids: NDArray[np.int64]) -> Evidence:
+    """Gather what the mechanism's statements are compared with, for some words."""
+    inputs = np.append(ids, -1)
+    allowed = np.zeros((len(inputs), len(inputs)))
+    rows = _allowed(mechanism, inputs)[:, ids]
+    allowed[:, :-1] = rows
+    allowed[:-1, -1] = rows[-1]
+    level = worst.share * mechanism.certified_epsilon if math.isfinite(worst.share) else 0.0
+    return Evidence(inputs, allowed, worst.largest, level)
+
+
+def _described(mechanism: ExactMechanism, worst: _Worst, size: int, scope: str) -> GuaranteeCheck:
+    pair = np.array(worst.pair)
+    logs = _log_laws(mechanism, pair)
+    differences = _differences(logs[0], logs[1:])[0]
+    output = int(np.abs(differences).argmax())
+    first, second = pair if differences[output] >= 0 else pair[::-1]
+    # The unknown word is no column: rows of it come first.
+    allowed = _allowed(mechanism, np.array([min(pair)]))[0, max(pair)]
+    words = mechanism.space.words
+    return GuaranteeCheck(
+        passed=worst.share <= 1.0,
+        method="exact",
+        worst=(named(words, first), named(words, second)),
+        outputs=(words[output],),
+        log_ratio=float(abs(differences[output])),
+        allowed=float(allowed),
+        inputs=size + 1,
+        pairs=size * (size + 1) // 2,
+        scope=scope,
+    )
+
+
+def _all_outputs(mechanism: ExactMechanism, ids: NDArray[np.int64]) -> _Worst:
+    """Compare all pairs of some words, and each with the centroid, output by output."""
+    worst = _Worst()
+    parts = list(blocks(ids, len(mechanism.space)))
+    for index, rows in enumerate(parts):
+        logs, allowed = _log_laws(mechanism, rows), _allowed(mechanism, rows)
+        _look_at_centroid(worst, mechanism, rows, logs)
+        for columns in parts[index:]:
+            others = logs if columns is rows else _log_laws(mechanism, columns)
+            ratios = np.stack([np.abs(_differences(law, others)).max(axis=1) for law in logs])
+            worst.look(ratios, allowed[:, columns], rows, columns)
+    return worst
+
+
+def _two_outputs(mechanism: ExactMechanism) -> _Worst:
+    """Compare all pairs of words by two outputs each, and all with the centroid by every output.
+
+    *Two are enough.* Let Pr[M(w)=y] = exp(−s·d(w, y))/Z(w) with a metric d. For all w, w', y
+
+        ln Pr[M(w)=y]/Pr[M(w')=y] = s·(d(w', y) − d(w, y)) + ln Z(w')/Z(w)
+                                  ≤ s·d(w, w') + ln Z(w')/Z(w),
+
+    by the triangle inequality, with equality at y = w, since d(w, w) = 0. The same with w and w'
+    exchanged is attained at y = w'. So the largest absolute log-ratio of the pair is the larger
+    one of its values at y = w and at y = w', and these are real probabilities of real outputs: no
+    bound enters. ∎ The centroid is an input and no output, and so is compared at every output.
+
+    That the law is of this form is checked for all pairs on the way.
+    """
+    worst = _Worst()
+    everything = np.arange(len(mechanism.space))
+    parts = list(blocks(everything, len(everything)))
+    at_itself = np.concatenate([_own(rows, _log_laws(mechanism, rows)) for rows in parts])
+    for rows in parts:
+        logs, allowed = _log_laws(mechanism, rows), _allowed(mechanism, rows)
+        _require_exponential(mechanism, logs, _distances(mechanism, rows), at_itself[rows])
+        _look_at_centroid(worst, mechanism, rows, logs)
+        # Of the ordered pair (column, row), at the output that is the column itself.
+        worst.look(at_itself - logs, allowed, rows, everything)
+    return worst
+
+
+def _require_exponential(
+    mechanism: ExactMechanism, logs: Array, distances: Array, at_itself: Array
+) -> None:
+    slope = mechanism.inverse_temperature
+    away = float(np.abs(logs + slope * distances - at_itself[:, None]).max())
+    if not away <= SHAPE:
+        raise InvalidValueError(
+            f"expected ln Pr[M(w)=y] = -s·d(w, y) - ln Z(w), but it is off by up to {away:.3g}; of "
+            "another law, two outputs of a pair do not stand for all: pass inputs= to compare a "
+            "sample of the words at every output"
+        )
+
+
+def _look_at_centroid(
+    worst: _Worst, mechanism: ExactMechanism, rows: NDArray[np.int64], logs: Array
+) -> None:
+    centroid = np.array([-1])
+    ratios = np.abs(_differences(_log_laws(mechanism, centroid)[0], logs)).max(axis=1)
+    allowed = _allowed(mechanism, centroid)[0, rows]
+    worst.look(ratios[:, None], allowed[:, None], rows, centroid)
+
+
+def _log_laws(mechanism: ExactMechanism, ids: NDArray[np.int64]) -> Array:
+    """Return ln Pr[M(w)=y], (m, V); −∞ where it cannot come out."""
+    laws = mechanism.probabilities(ids)
+    with np.errstate(divide="ignore"):
+        return np.log(laws, out=laws)
+
+
+def _allowed(mechanism: ExactMechanism, ids: NDArray[np.int64]) -> Array:
+    """Return ε·d from inputs to all words, (m, V)."""
+    return claimed(mechanism, mechanism.certified_epsilon * _distances(mechanism, ids))
+
+
+def _distances(mechanism: ExactMechanism, ids: NDArray[np.int64]) -> Array:
+    """Return (m, V) distances from inputs to all words, computed apart from the mechanism."""
+    if isinstance(mechanism, Hierarchical):
+        return np.stack([_tree_distances(mechanism.tree, word) for word in ids.tolist()])
+    if isinstance(mechanism, RandomizedResponse):
+        return np.not_equal(ids[:, None], np.arange(len(mechanism.space))).astype(np.float64)
+    if isinstance(mechanism, ExponentialMechanism):
+        return np.minimum(mechanism.space.distances(ids), mechanism.radius)
+    raise InvalidValueError(
+        f"mechanism {mechanism.name!r} has no exact check; pass method='sampling'"
+    )
+
+
+def _tree_distances(tree: Hierarchy, word: int) -> Array:
+    """Return ln |C(word, y)| for all words y, (V,), by painting the ranges around the word."""
+    common = np.full(len(tree), len(tree) + 1)
+    if word >= 0:
+        place = int(np.flatnonzero(tree.order == word)[0])
+        around = np.flatnonzero((tree.starts <= place) & (place < tree.starts + tree.sizes))
+        for cluster in around[np.argsort(-tree.sizes[around])].tolist():
+            start, size = int(tree.starts[cluster]), int(tree.sizes[cluster])
+            common[tree.order[start : start + size]] = size
+        common[word] = 1
+    distances: Array = np.log(common)
+    return distances
+
+
+def _differences(law: Array, others: Array) -> Array:
+    """Return ln Pr[M(w)=y] − ln Pr[M(w')=y]; 0 where y can come out of neither."""
+    with np.errstate(invalid="ignore"):
+        differences = law - others
+    differences[np.isnan(differences)] = 0.0
+    return differences
+
+
+def _own(rows: NDArray[np.int64], logs: Array) -> Array:
+    return logs[np.arange(len(rows)), rows]

@@ -1,0 +1,345 @@
+"""The largest ε at which even the worst word meets a target.
+
+A grid of ε is searched from the top, and the first one at which all words meet the target is
+the answer: nothing is assumed about how the statistics depend on ε. With c the confidence and g the
+number of ε, let a = (1−c)/2g. Where statistics come from draws, a word passes if a bound meets the
+target that holds, for this word at this ε, with the probability 1−a. For a wrong answer a word that
+misses the target has to pass at one of the g. That all words pass at once needs no correction: each
+has to. If the words are a sample, then at each ε a share q of bad words escapes it with probability
+(1−q)^m, which is a for the share reported; with the other half for the draws this adds up to 1−c.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from tqdm import tqdm
+
+from hf_dxprivacy.calibration.measuring import PATIENCE, known_ids, privacy_statistics
+from hf_dxprivacy.calibration.statistics import PrivacyStatistics
+from hf_dxprivacy.errors import (
+    InvalidValueError,
+    require_at_least,
+    require_between,
+    require_positive,
+)
+from hf_dxprivacy.mechanisms import (
+    MECHANISMS,
+    CalibratedExponential,
+    ExactMechanism,
+    Mechanism,
+    create_mechanism,
+)
+from hf_dxprivacy.mechanisms.certificate import certify
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+
+def epsilon_for_radius(radius: float, level: float) -> float:
+    """Return the ε that keeps words within a radius indistinguishable at a level.
+
+    ε·d-privacy at ε = l/r means that no output is more than e^l times as likely from a word as from
+    any other within the distance r of it (Feyisetan, Diethe, Drake, ICDM 2019, section VI-C). Two
+    words that are both within r of a third may differ by 2·l.
+
+    Args:
+        radius: r > 0, in the metric of the mechanism's guarantee. The median distance to the k-th
+            neighbour is ``mechanism.neighbour_distances()`` or ``space.neighbour_distances([k])``.
+        level: l > 0, the largest log-ratio that is allowed within the radius.
+
+    Raises:
+        InvalidTypeError: If an argument is not a number.
+        InvalidValueError: If one is not finite or not above zero.
+    """
+    require_positive(radius=radius, level=level)
+    return level / radius
+
+
+# Words that are looked at together; first a few, among them those that missed a target last.
+FIRST, BLOCK = 16, 256
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What every word has to meet.
+
+    Attributes:
+        max_nw: Largest N_w that is allowed; None for any.
+        min_sw: Least S_w that is allowed; None for any.
+
+    Raises:
+        InvalidValueError: If there is no target, or one is out of range.
+    """
+
+    max_nw: float | None
+    min_sw: int | None
+
+    def __post_init__(self) -> None:
+        if self.max_nw is None and self.min_sw is None:
+            raise InvalidValueError("expected max_nw, min_sw or both, got neither")
+        if self.max_nw is not None:
+            require_between(0.0, 1.0, max_nw=self.max_nw)
+        if self.min_sw is not None:
+            require_at_least(1, min_sw=self.min_sw)
+
+    def __str__(self) -> str:
+        parts = [] if self.max_nw is None else [f"N_w ≤ {self.max_nw:g}"]
+        return " and ".join(parts + ([] if self.min_sw is None else [f"S_w ≥ {self.min_sw}"]))
+
+    def met(self, found: PrivacyStatistics) -> NDArray[np.bool_]:
+        """Tell for each word whether it meets the targets, as far as the statistics are sure."""
+        met = np.ones(len(found.words), dtype=np.bool_)
+        if self.max_nw is not None:
+            met &= found.kept_interval()[1] <= self.max_nw
+        if self.min_sw is not None:
+            met &= found.support_low >= self.min_sw
+        return met
+
+
+class Worst(NamedTuple):
+    """The largest N_w and the least S_w of some words, each with its bound."""
+
+    kept: float
+    kept_high: float
+    support: int
+    support_low: int
+
+    @classmethod
+    def of(cls, found: PrivacyStatistics) -> "Worst":
+        """Return those of the words of some statistics."""
+        return cls(
+            float(found.kept.max()),
+            float(found.kept_interval()[1].max()),
+            int(found.support.min()),
+            int(found.support_low.min()),
+        )
+
+    def and_of(self, other: "Worst") -> "Worst":
+        """Return those of both."""
+        return Worst(
+            max(self.kept, other.kept),
+            max(self.kept_high, other.kept_high),
+            min(self.support, other.support),
+            min(self.support_low, other.support_low),
+        )
+
+
+class Search:
+    """Words, and what is asked of each at an ε.
+
+    Args:
+        words: Distinct words.
+        targets: What they have to meet.
+        runs: Draws for each word where the law is not known.
+        eta: η of S_w.
+        level: Largest probability that a word which misses a target by draws is taken to meet it.
+        rng: Source of the draws.
+    """
+
+    def __init__(
+        self,
+        words: tuple[str, ...],
+        targets: Targets,
+        runs: int,
+        eta: float,
+        level: float,
+        rng: np.random.Generator | None,
+    ) -> None:
+        self.targets, self.level = targets, level
+        self._words, self._runs, self._eta, self._rng = words, runs, eta, rng
+
+    def worst(self, mechanism: Mechanism, bar: "tqdm[NoReturn]") -> Worst | None:
+        """Return the worst figures if all words meet the targets; otherwise None, at once.
+
+        The words that missed a target are the first to be looked at the next time.
+        """
+        bar.reset()
+        bar.set_description(f"ε = {mechanism.epsilon:.4g}")
+        worst: Worst | None = None
+        for block in self._blocks():
+            found = privacy_statistics(
+                mechanism,
+                block,
+                self._runs,
+                self._eta,
+                self._rng,
+                confidence=1.0 - self.level,
+                progress=False,
+            )
+            met = self.targets.met(found)
+            if not met.all():
+                missed = [word for word, good in zip(block, met, strict=True) if not good]
+                self._words = (*missed, *(w for w in self._words if w not in set(missed)))
+                return None
+            worst = Worst.of(found) if worst is None else worst.and_of(Worst.of(found))
+            bar.update(len(block))
+        return worst
+
+    def _blocks(self) -> Iterator[tuple[str, ...]]:
+        yield self._words[:FIRST]
+        for start in range(FIRST, len(self._words), BLOCK):
+            yield self._words[start : start + BLOCK]
+
+
+# ε·d at the median distance to the nearest neighbour: from where to where if no ε are given.
+# Outside its range "calibrated" would take long for most spaces. And ε of mechanisms whose metric
+# is their own.
+WIDE, CERTIFIED, OWN = (0.25, 512.0), (1.0, 16.0), (0.25, 32.0)
+STEPS_PER_OCTAVE = 16
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """The largest ε of a grid at which all words looked at meet the targets.
+
+    Attributes:
+        epsilon: ε to ask for.
+        mechanism: Name of the mechanism.
+        targets: What the words meet.
+        worst: The largest N_w and the least S_w of the words looked at, with their bounds.
+        words: How many distinct words were looked at.
+        exact: Whether their figures are exact; otherwise they meet the targets with `confidence`.
+        confidence: c.
+        unseen: If the words were drawn uniformly at random: the share of the words of the space
+            that may miss a target, with `confidence`. 0 if all words were looked at.
+        next_epsilon: The ε above on the grid, at which a word missed a target or could not be told
+            from one that does. None if `epsilon` is the largest of the grid.
+    """
+
+    epsilon: float
+    mechanism: str
+    targets: Targets
+    worst: Worst
+    words: int
+    exact: bool
+    confidence: float
+    unseen: float
+    next_epsilon: float | None
+
+    def __str__(self) -> str:
+        sure = "exactly" if self.exact else f"with confidence {self.confidence:g}"
+        lines = [
+            f"ε = {self.epsilon:.6g} for {self.mechanism!r}: {self.targets} for all of "
+            f"{self.words:,} words, {sure}",
+            f"  the worst of them: N_w = {self.worst.kept:.3g}, S_w = {self.worst.support}",
+        ]
+        if self.unseen:
+            lines.append(
+                f"  of the words not looked at, at most {self.unseen:.2%} miss it "
+                f"(confidence {self.confidence:g}, for a uniform sample)"
+            )
+        lines.append(
+            "  the largest ε that was tried"
+            if self.next_epsilon is None
+            else f"  not met, or not surely, at the next ε tried, {self.next_epsilon:.6g}"
+        )
+        return "\n".join(lines)
+
+
+def suggest_epsilon(
+    space: EmbeddingSpace,
+    mechanism: str,
+    *,
+    max_nw: float | None = None,
+    min_sw: int | None = None,
+    words: Sequence[str] | None = None,
+    epsilons: ArrayLike | None = None,
+    confidence: float = 0.95,
+    runs: int = 1000,
+    eta: float = 0.05,
+    rng: np.random.Generator | None = None,
+    progress: bool = True,
+    **options: Any,
+) -> Suggestion:
+    """Find the largest ε of a grid at which even the worst word meets a target.
+
+    Exact for the exponential mechanisms; from draws, with the stated confidence, for the others.
+
+    Args:
+        space: Where the words lie.
+        mechanism: A key of `hf_dxprivacy.mechanisms.MECHANISMS`.
+        max_nw: Largest N_w that is allowed, in (0, 1).
+        min_sw: Least S_w that is allowed.
+        words: Words of the space that have to meet it. By default all of them, which takes long
+            for large spaces; `sample_words` draws some.
+        epsilons: ε to try, in any order. By default steps of 4 %, from 0.25 to 512 divided by the
+            median distance to the nearest neighbour; for "calibrated" from 1 to 16, and those
+            that the space does not know yet are certified first; for "hierarchical" and "krr",
+            whose metric is their own, from 0.25 to 32.
+        confidence: c in (0, 1).
+        runs: Draws for each word and ε; at most about (1−η)·runs can be shown for S_w.
+        eta: η in (0, 1), the probability that S_w may leave out.
+        rng: Source of the draws; this process's own by default.
+        progress: Show a bar on the standard error stream if that is a terminal.
+        **options: Of the mechanism, such as ``lam`` for "mahalanobis".
+
+    Raises:
+        InvalidValueError: If no ε of the grid meets the target, a word is not in the space, there
+            are none, or a number is out of range.
+        InvalidTypeError: If the words are a single string, or the mechanism has no such option.
+        MissingExtraError: If draws are needed and SciPy is not installed.
+    """
+    require_between(0.0, 1.0, confidence=confidence)
+    targets, grid = Targets(max_nw, min_sw), _grid(space, mechanism, epsilons)
+    ids = np.unique(known_ids(space, space.words if words is None else words))
+    if len(ids) == 0:
+        raise InvalidValueError("expected words that have to meet the target, got none")
+    level = (1.0 - confidence) / (2 * len(grid))
+    chosen = tuple(space.words[row] for row in ids)
+    search = Search(chosen, targets, runs, eta, level, rng)
+    if mechanism == CalibratedExponential.name:
+        certify(space, grid[-1], grid[0], options.get("beta", 0.001), progress)
+    with tqdm(total=len(ids), delay=PATIENCE, disable=not progress or None) as bar:
+        found, worst, above = _descend(search, space, mechanism, grid, options, bar)
+    exact = isinstance(found, ExactMechanism)
+    unseen = 1.0 - level ** (1.0 / len(ids)) if len(ids) < len(space) else 0.0
+    return Suggestion(
+        found.epsilon, mechanism, targets, worst, len(ids), exact, confidence, unseen, above
+    )
+
+
+def _grid(space: EmbeddingSpace, mechanism: str, epsilons: ArrayLike | None) -> list[float]:
+    """Return the ε to try, the largest first."""
+    if epsilons is None:
+        low, high = CERTIFIED if mechanism == CalibratedExponential.name else WIDE
+        unit = space.unit_distance or 1.0
+        if mechanism in MECHANISMS and MECHANISMS[mechanism].own_metric:
+            (low, high), unit = OWN, 1.0
+        steps = round(STEPS_PER_OCTAVE * np.log2(high / low)) + 1
+        epsilons = np.geomspace(low, high, steps) / unit
+    grid: list[float] = np.unique(np.asarray(epsilons, dtype=np.float64))[::-1].tolist()
+    if not grid:
+        raise InvalidValueError("expected epsilons to try, got none")
+    return grid
+
+
+def _descend(
+    search: Search,
+    space: EmbeddingSpace,
+    name: str,
+    grid: Sequence[float],
+    options: dict[str, Any],
+    bar: "tqdm[NoReturn]",
+) -> tuple[Mechanism, Worst, float | None]:
+    """Return the first mechanism that meets the targets, its worst figures and the ε before."""
+    above = None
+    for epsilon in grid:
+        try:
+            candidate = create_mechanism(name, space, epsilon, **options)
+        except InvalidValueError as error:
+            if above is None:
+                raise
+            raise InvalidValueError(f"{_unmet(search, above, grid[0])}; below, {error}") from error
+        if worst := search.worst(candidate, bar):
+            return candidate, worst, above
+        above = epsilon
+    raise InvalidValueError(
+        f"{_unmet(search, grid[-1], grid[0])}; try a smaller ε, a weaker target or, for a "
+        "mechanism that is drawn from, more runs"
+    )
+
+
+def _unmet(search: Search, lowest: float, highest: float) -> str:
+    tried = f"no ε that was tried from {lowest:.6g} to {highest:.6g}"
+    return f"{tried} meets {search.targets} for all words"

@@ -1,0 +1,259 @@
+"""Sweeps of mechanisms over ε, and mechanisms side by side at an equal guarantee or worst case."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hf_dxprivacy.calibration.measuring import privacy_statistics
+from hf_dxprivacy.calibration.statistics import PrivacyStatistics
+from hf_dxprivacy.calibration.suggest import suggest_epsilon
+from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.guarantee import upward
+from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
+from hf_dxprivacy.results import Result, Results
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+HEADINGS = (
+    "ε",
+    "certified ε",
+    "ε·d, nearest",
+    "N_w, mean",
+    "median",
+    "largest",
+    "S_w, mean",
+    "median",
+    "least",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A mechanism at one ε, and what it does to the words.
+
+    Attributes:
+        mechanism: The mechanism.
+        statistics: N_w and S_w of each word.
+    """
+
+    mechanism: Mechanism
+    statistics: PrivacyStatistics
+
+    @property
+    def spread(self) -> NDArray[Any]:
+        """(m,) S_w: exactly, or the different outputs among the draws."""
+        found = self.statistics
+        return found.support if found.exact else found.distinct
+
+    def cells(self) -> list[str]:
+        """Return a row of the table, as `HEADINGS` says; the last column of each is the worst."""
+        rows = self.statistics.summary().rows
+        kept = rows["kept"]
+        spread = rows["support" if self.statistics.exact else "distinct"]
+        guarantee = self.mechanism.guarantee
+        return [
+            f"{self.mechanism.epsilon:g}",
+            upward(guarantee.epsilon),
+            upward(guarantee.neighbour_epsilon[1], 3),
+            *(f"{kept[name]:.3f}" for name in ("mean", "50 %", "largest")),
+            *(f"{spread[name]:,.0f}" for name in ("mean", "50 %", "least")),
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """One mechanism at several ε, in ascending order, on the same words.
+
+    Attributes:
+        steps: What was measured at each ε; at least one.
+    """
+
+    steps: tuple[Step, ...]
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism at the first ε; its name, space and options are those of all."""
+        return self.steps[0].mechanism
+
+    @property
+    def statistics(self) -> PrivacyStatistics:
+        """Those of the first ε; words, draws, η and whether they are exact are those of all."""
+        return self.steps[0].statistics
+
+    @property
+    def spread_name(self) -> str:
+        """What S_w counts here."""
+        found = self.statistics
+        if found.exact:
+            return f"outputs that together hold {1.0 - found.eta:.0%} of the probability"
+        return f"different outputs in {found.runs:,} draws"
+
+    def to_dataset(self) -> "Dataset":
+        """Return a `datasets.Dataset` with a row for each ε and word.
+
+        Raises:
+            MissingExtraError: If the figures come from draws and SciPy is not installed.
+        """
+        from datasets import Dataset, concatenate_datasets
+
+        def about(step: Step) -> Mapping[str, Any]:
+            guarantee = step.mechanism.guarantee
+            return {
+                "mechanism": step.mechanism.name,
+                "epsilon": step.mechanism.epsilon,
+                "certified_epsilon": guarantee.epsilon,
+            }
+
+        parts = [(about(step), step.statistics.to_dataset()) for step in self.steps]
+        heads = [Dataset.from_dict({k: [v] * len(d) for k, v in a.items()}) for a, d in parts]
+        tables = [d for _, d in parts]
+        return concatenate_datasets(
+            [concatenate_datasets(heads), concatenate_datasets(tables)], axis=1
+        )
+
+
+def sweep(
+    space: EmbeddingSpace,
+    mechanism: str,
+    epsilons: Iterable[float],
+    words: Sequence[str],
+    *,
+    runs: int = 1000,
+    eta: float = 0.05,
+    rng: np.random.Generator | None = None,
+    progress: bool = True,
+    **options: Any,
+) -> Sweep:
+    """Measure a mechanism at several ε on the same words.
+
+    Args:
+        space: Where the words lie.
+        mechanism: A key of `mechanisms.MECHANISMS`.
+        epsilons: Values of ε > 0; the order does not matter.
+        words: Words of the space; see `calibration.sample_words`.
+        runs: Draws for each word.
+        eta: The probability that S_w leaves out.
+        rng: Source of the draws; this process's own by default.
+        progress: Show a bar on a terminal for what takes long.
+        **options: The mechanism's own options.
+
+    Raises:
+        InvalidValueError: If there is no ε or no word, or one that does not suit.
+    """
+    grid = sorted(set(epsilons))
+    if not grid or not words:
+        raise InvalidValueError(
+            f"expected at least one ε and one word, got {len(grid)} and {len(words)}"
+        )
+    # All are made first, so that an ε for which there is no such noise costs no time.
+    mechanisms = [create_mechanism(mechanism, space, epsilon, **options) for epsilon in grid]
+    return Sweep(
+        tuple(
+            Step(made, privacy_statistics(made, words, runs, eta, rng, progress=progress))
+            for made in mechanisms
+        )
+    )
+
+
+TASK = "spread of words"
+
+
+def compare_mechanisms(
+    space: EmbeddingSpace,
+    mechanisms: Sequence[str] | Mapping[str, Mapping[str, Any]],
+    *,
+    epsilon: float | None = None,
+    max_nw: float | None = None,
+    words: Sequence[str] | None = None,
+    epsilons: ArrayLike | None = None,
+    runs: int = 1000,
+    rng: np.random.Generator | None = None,
+    progress: bool = True,
+) -> Results:
+    """Compare mechanisms at an equal guarantee, or at an equal worst-case N_w.
+
+    Args:
+        space: Where the words lie.
+        mechanisms: Names, or names with the options of each.
+        epsilon: Each mechanism is taken at the ε that proves this one per unit of the space's own
+            distance: a smaller one for "mahalanobis" and for ``noise="lebesgue"``.
+        max_nw: Instead: each is taken at the largest ε that `suggest_epsilon` finds for this N_w.
+        words: Words of the space to look at; by default all of them.
+        epsilons: With `max_nw`, the ε to try.
+        runs: Draws for each word where the law is not known, and for the number of distinct
+            outputs.
+        rng: Source of the draws; this process's own by default.
+        progress: Show bars on the standard error stream if that is a terminal.
+
+    Returns:
+        For each mechanism the certified ε, mean and largest N_w, and mean and least number S_w of
+        distinct outputs in `runs` draws. `epsilon` is the one to ask for, `repeats` the number of
+        words. Means come without intervals: the words of a block may share noise.
+
+    Raises:
+        InvalidValueError: If not exactly one of `epsilon` and `max_nw` is given, or a mechanism
+            cannot be reached at it.
+    """
+    if (epsilon is None) == (max_nw is None):
+        raise InvalidValueError("expected exactly one of epsilon and max_nw")
+    named = mechanisms if isinstance(mechanisms, Mapping) else {name: {} for name in mechanisms}
+    shared: dict[str, Any] = {"words": words, "runs": runs, "rng": rng, "progress": progress}
+    found = Results()
+    for name, options in named.items():
+        if epsilon is not None:
+            mechanism = certified_at(space, name, epsilon, options)
+        else:
+            answer = suggest_epsilon(
+                space, name, max_nw=max_nw, epsilons=epsilons, **shared, **options
+            )
+            mechanism = create_mechanism(name, space, answer.epsilon, **options)
+        found += _figures(mechanism, shared)
+    return found
+
+
+def certified_at(
+    space: EmbeddingSpace, name: str, epsilon: float, options: Mapping[str, Any]
+) -> Mechanism:
+    """Return the mechanism of a name that proves an ε per unit of the space's own distance.
+
+    What a mechanism proves is at most a factor and an addend away from the ε asked for.
+    """
+    asked = create_mechanism(name, space, epsilon, **options)
+    if asked.space_epsilon == epsilon:
+        return asked
+    slope = create_mechanism(name, space, 2.0 * epsilon, **options).space_epsilon
+    slope = (slope - asked.space_epsilon) / epsilon
+    return create_mechanism(
+        name, space, epsilon - (asked.space_epsilon - epsilon) / slope, **options
+    )
+
+
+def _figures(mechanism: Mechanism, shared: Mapping[str, Any]) -> list[Result]:
+    found = privacy_statistics(mechanism, **shared)
+    values = {
+        "certified ε": mechanism.space_epsilon,
+        "mean N_w": float(found.kept.mean()),
+        "largest N_w": float(found.kept.max()),
+        "mean S_w": float(found.distinct.mean()),
+        "least S_w": float(found.distinct.min()),
+    }
+    where = mechanism.space.location or "space"
+    return [
+        Result(
+            TASK,
+            where,
+            mechanism.name,
+            mechanism.epsilon,
+            metric,
+            value,
+            value,
+            value,
+            len(found.words),
+        )
+        for metric, value in values.items()
+    ]

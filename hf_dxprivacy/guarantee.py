@@ -1,0 +1,263 @@
+"""What a mechanism or a privatizer promises, as an object that can be read, printed and stored."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context
+from typing import Any
+
+from hf_dxprivacy.errors import require_positive
+
+LogRatioBound = Callable[[Any, Any], float]
+
+# True of every release by this package, whatever its options (mathematics: Pr is over the noise).
+ALWAYS = (
+    "The noise of different words is independent; bounds of several words, columns or releases "
+    "of the same text add up.",
+    "The embedding space is public and was not made from the private text.",
+    "Arithmetic is treated as exact, though noise and probabilities are floating-point numbers.",
+)
+
+_BESIDE_THE_ROWS = (
+    "Not covered: what `datasets` keeps beside the released rows, such as fingerprints, sizes and "
+    "checksums of the originals in a save_to_disk folder, and the originals in its cache. Publish "
+    "what hf_dxprivacy.publishable(dataset) returns."
+)
+
+_OUT_OF_VOCABULARY = {
+    "centroid": "Words out of vocabulary are replaced too: all of them are one input, {unknown}.",
+    "drop": "Words out of vocabulary are removed: the statement holds for inputs that have them "
+    "at the same places.",
+    "keep": "HOLE: words out of vocabulary are released unchanged, without any guarantee "
+    '(oov="keep").',
+}
+
+_SHAPES = (
+    "Numbers, codes, addresses and capitalized words out of vocabulary are inputs by their shape: "
+    "all of one shape are one input, and a shape that comes out is released as a random word of it."
+)
+
+_SEEDED = (
+    "Seeded noise: the statement holds only while the seed stays secret. Disclosed: rows of a "
+    "column that have the same words, whatever stands between them, and the same index, or none, "
+    "get equal noise, so their equality shows: without with_indices=True any two of them; with it "
+    "those that have one index in two splits, files, tables or shards of a stream, each of which "
+    "counts from 0. The statement holds for inputs that agree in this."
+)
+
+_MEMOIZED = {
+    "row": "Memoized noise: equal rows become equal rows in every release under one key, ε, "
+    "mechanism, space (with its lists of neighbours) and version of this package, which costs no "
+    "more than the first. Rows are equal if all that is released as it is, and the words that are "
+    "drawn anew, are the same in the same order. Disclosed: which rows are equal. The statement "
+    "holds for inputs that agree in this, and only while the key stays secret.",
+    "user": "Memoized noise: a word of a user becomes the same word everywhere, in every release "
+    "under one key, ε, mechanism, space (with its lists of neighbours) and version of this "
+    "package, which costs no more than the first. Bounds add up over the different words of a "
+    "user. Disclosed: which words of a user are equal, and so how often "
+    "each comes. The statement holds for inputs that agree in this, and only while the key stays "
+    "secret.",
+}
+
+
+def text_disclosures(
+    oov: str,
+    case: str,
+    stopwords: int,
+    seeded: bool,
+    memoize: str | None = None,
+    *,
+    unknown: str = "at the centroid of the space",
+    shapes: bool = False,
+) -> tuple[str, ...]:
+    """Say what a privatizer of texts releases beside the words it draws anew.
+
+    Args:
+        oov: Treatment of words out of vocabulary: "centroid", "drop" or "keep".
+        case: "lower" or "preserve".
+        stopwords: How many words of the language are kept as they are.
+        seeded: Whether the noise comes from a fixed seed.
+        memoize: What is always released in the same way: "row", "user", or nothing.
+        unknown: Where the input that stands for words out of vocabulary is.
+        shapes: Whether the space has entries for shapes of words.
+
+    Returns:
+        One sentence for each thing that the statement does not cover or rests on.
+    """
+    sentences = [
+        "Not covered, released as it is: the number of words and what stands between them "
+        "(spaces, punctuation, symbols).",
+        _OUT_OF_VOCABULARY[oov].format(unknown=unknown),
+        _BESIDE_THE_ROWS,
+    ]
+    if shapes:
+        sentences.append(_SHAPES)
+    if stopwords:
+        sentences.append(
+            f"Not covered, released as they are: {stopwords} stop words. The statement holds for "
+            "inputs that have the same ones at the same places."
+        )
+    if case == "preserve":
+        sentences.append(
+            "Not covered, released: the letter case of every word (lower, Title or UPPER)."
+        )
+    if seeded:
+        sentences.append(_SEEDED)
+    if memoize is not None:
+        sentences.append(_MEMOIZED[memoize])
+    return tuple(sentences)
+
+
+def token_disclosures(seeded: bool) -> tuple[str, ...]:
+    """Say what a privatizer of token ids releases beside the tokens it draws anew.
+
+    Args:
+        seeded: Whether the noise comes from a fixed seed.
+
+    Returns:
+        One sentence for each thing that the statement does not cover or rests on.
+    """
+    sentences = (
+        "A word is protected by the sum over its tokens, since one word may be several of them.",
+        "Not covered, released as it is: the number of tokens, which special tokens (start, "
+        "separator, padding, mask, …) there are, and where.",
+        "Not covered, left as they are: other columns made from the text, such as the text itself, "
+        "offset_mapping, or labels that hold token ids.",
+        "Tokens that the space lacks are replaced too, the one for unknown words among them: all "
+        "of them are one input, at the centroid of the space.",
+        _BESIDE_THE_ROWS,
+    )
+    return (*sentences, _SEEDED) if seeded else sentences
+
+
+def upward(value: float, digits: int = 4) -> str:
+    """Print an upper bound to so many digits, rounded up: never less than what holds."""
+    text = f"{value:.{digits}g}"
+    if float(text) < value:
+        above = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value)
+        text = f"{float(above):.{digits}g}"
+    return text
+
+
+def _unbounded(_a: object, _b: object) -> float:
+    return math.inf
+
+
+@dataclass(frozen=True)
+class PrivacyGuarantee:
+    """A metric differential privacy (dχ-privacy) statement.
+
+    For all inputs w, w' and every output y, Pr[M(w)=y] ≤ exp(ε·d(w, w'))·Pr[M(w')=y].
+
+    Attributes:
+        epsilon: ε, per unit of `metric`.
+        metric: Name of the metric d. An ε means nothing without it.
+        ldp_epsilon: The same promise as pure local differential privacy per word: an upper bound
+            of ε·d over all pairs of inputs (∞ if there is none).
+        neighbour_epsilon: ε·d at the median distance to the 1st, 10th and 100th neighbour.
+        unit: What one application of the mechanism protects.
+        assumptions: What the statement rests on and what it does not cover, one sentence each.
+    """
+
+    epsilon: float
+    metric: str
+    ldp_epsilon: float
+    neighbour_epsilon: Mapping[int, float] = field(hash=False)
+    unit: str = "word"
+    assumptions: tuple[str, ...] = ()
+    log_ratio_bound: LogRatioBound = field(default=_unbounded, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        require_positive(epsilon=self.epsilon)
+
+    def bound(self, text_a: Any, text_b: Any) -> float:
+        """Bound how much more likely one text makes any release than another text.
+
+        Args:
+            text_a: A text; a word, for the guarantee of a bare mechanism; a sequence of token ids,
+                for that of a `TokenPrivatizer`.
+            text_b: Another one.
+
+        Returns:
+            An upper bound of |ln Pr[M(a)=y]/Pr[M(b)=y]| over all outputs y: the sum of ε·d over
+            the words (tokens), or infinity where the statement does not cover the pair (another
+            number of them, or a difference in something that is released as it is).
+        """
+        return self.log_ratio_bound(text_a, text_b)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the statement as JSON-ready values; an unbounded `ldp_epsilon` becomes None."""
+        return {
+            "epsilon": self.epsilon,
+            "metric": self.metric,
+            "ldp_epsilon": self.ldp_epsilon if math.isfinite(self.ldp_epsilon) else None,
+            "neighbour_epsilon": {str(k): v for k, v in self.neighbour_epsilon.items()},
+            "unit": self.unit,
+            "assumptions": list(self.assumptions),
+        }
+
+    def __str__(self) -> str:
+        ordinals = {1: "1st", 10: "10th", 100: "100th"}
+        neighbours = ", ".join(
+            f"{value:.3g} at the {ordinals.get(k, f'{k}-th')} neighbour"
+            for k, value in self.neighbour_epsilon.items()
+        )
+        local = upward(self.ldp_epsilon)
+        lines = [
+            f"ε·d-private per {self.unit}: ε = {upward(self.epsilon, 6)} per unit of {self.metric}",
+            f"  ε·d at the median distance: {neighbours}",
+            f"  as pure local DP, any {self.unit} against any other: ε ≤ {local}",
+            *(f"  - {sentence}" for sentence in self.assumptions),
+        ]
+        return "\n".join(lines)
+
+
+_EXACT = (
+    "HOLE: the counts of the n-grams are exact (epsilon=None). Nothing is promised to the corpus "
+    "they come from, which has to be public.",
+)
+_RESTS_ON = (
+    "The alphabet of words is public and was not made from that corpus; so are n_max, l_max and "
+    "the smallest count.",
+    "The records of one person, and several releases from the same corpus, add up.",
+    "Arithmetic is treated as exact, though noise is a floating-point number before it is rounded "
+    "to a whole one.",
+)
+
+
+@dataclass(frozen=True)
+class CorpusGuarantee:
+    """Differential privacy of released n-grams, for the corpus they were counted in.
+
+    For all corpora D, D' that differ by one record, and every set S of releases,
+    Pr[M(D) ∈ S] ≤ exp(ε_g)·Pr[M(D') ∈ S].
+
+    Attributes:
+        epsilon: ε_g; None if the counts are exact and nothing holds.
+        unit: What is added or removed.
+    """
+
+    epsilon: float | None
+    unit: str = "record"
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the statement rests on, one sentence each."""
+        return _EXACT if self.epsilon is None else _RESTS_ON
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the statement as JSON-ready values."""
+        return {
+            "epsilon": self.epsilon,
+            "unit": self.unit,
+            "assumptions": list(self.assumptions),
+        }
+
+    def __str__(self) -> str:
+        head = (
+            f"no guarantee per {self.unit} of the corpus"
+            if self.epsilon is None
+            else f"ε_g-differentially private per {self.unit} of the corpus: "
+            f"ε_g = {upward(self.epsilon, 6)}"
+        )
+        return "\n".join([head, *(f"  - {sentence}" for sentence in self.assumptions)])

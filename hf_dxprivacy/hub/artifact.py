@@ -1,0 +1,383 @@
+"""Artifacts on disk: a configuration, vectors and words in a folder that is checked on reading.
+
+A space is ``config.json``, ``vectors.safetensors`` and ``vocabulary.txt`` (one word a line, UTF-8,
+in row order). The configuration carries the SHA-256 of the other two, and of its own entries but
+the provenance. Nothing in a folder is ever executed.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
+from hf_dxprivacy.hub import tensors
+from hf_dxprivacy.hub.atomic import atomic_write, current_folder
+
+FORMAT_VERSION = 1
+LIBRARY_NAME = "hf_dxprivacy"
+CONFIG = "config.json"
+# In the folder of a privatizer, which holds no artifact.
+PRIVATIZER = "privatizer.json"
+VECTORS = "vectors.safetensors"
+VOCABULARY = "vocabulary.txt"
+
+# SHA-256 of the other entries, in hexadecimal. Artifacts of version 0.2 have none.
+CONFIG_DIGEST = "config_sha256"
+# Free text about the origin, which its owner may edit by hand.
+UNBOUND = frozenset({CONFIG_DIGEST, "provenance"})
+
+# Entries that `write_artifact` derives from the arrays.
+DERIVED = frozenset(
+    {"format_version", "library_name", "size", "dim", "dtype"}
+    | {"vectors_sha256", "vocabulary_sha256"}
+)
+RESERVED = DERIVED | {CONFIG_DIGEST}
+
+
+def cache_dir() -> Path:
+    """Return the user's cache folder for this package; it need not exist yet.
+
+    The first of: ``$HF_DXPRIVACY_CACHE``, ``$HF_HOME/dxprivacy``,
+    ``$XDG_CACHE_HOME/huggingface/dxprivacy``, ``~/.cache/huggingface/dxprivacy``. The variables are
+    read at each call.
+    """
+    if own := os.environ.get("HF_DXPRIVACY_CACHE"):
+        return Path(own).expanduser()
+    if home := os.environ.get("HF_HOME"):
+        return Path(home).expanduser() / "dxprivacy"
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "huggingface" / "dxprivacy"
+
+
+def read_json(path: Path, hint: str) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Args:
+        path: The file.
+        hint: What the folder was expected to be, for the message if the file is not there.
+
+    Raises:
+        ArtifactError: If it cannot be read, is truncated or no JSON object.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read ({error.strerror}); {hint}") from error
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"{path}: truncated or not JSON ({error})") from error
+    if not isinstance(content, dict):
+        raise ArtifactError(f"{path}: expected a JSON object, got {type(content).__name__}")
+    return content
+
+
+def to_json(content: Mapping[str, Any]) -> bytes:
+    """Return an object as a JSON file.
+
+    Raises:
+        InvalidTypeError: If it holds something that JSON does not have.
+    """
+    try:
+        text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidTypeError(f"the config is not JSON-serialisable: {error}") from error
+    return f"{text}\n".encode()
+
+
+def read_record(path: Path, hint: str) -> dict[str, Any]:
+    """Read a JSON object that this library has written, in a format that this version knows.
+
+    Args:
+        path: The file.
+        hint: What the folder was expected to be, for the message if the file is not there.
+
+    Raises:
+        ArtifactError: If it cannot be read, is damaged, of another library or of a newer format.
+    """
+    record = read_json(path, hint)
+    version = record.get("format_version")
+    if record.get("library_name") != LIBRARY_NAME or type(version) is not int:
+        raise ArtifactError(f"{path}: not written by {LIBRARY_NAME}")
+    if version > FORMAT_VERSION:
+        raise ArtifactError(
+            f"{path}: format_version is {version}, this version reads up to {FORMAT_VERSION}; "
+            "run: pip install --upgrade hf-dxprivacy"
+        )
+    if version < 1:
+        raise ArtifactError(
+            f"{path}: format_version is {version}, and the first format is 1; the file was "
+            "altered: fetch or save it again"
+        )
+    return record
+
+
+def write_record(path: Path, entries: Mapping[str, Any]) -> None:
+    """Write a JSON object under the header that `read_record` checks, in one atomic step."""
+    head = {"format_version": FORMAT_VERSION, "library_name": LIBRARY_NAME}
+    atomic_write(path, [to_json(head | dict(entries))])
+
+
+def require_fields(path: Path, entries: Any, fields: Mapping[str, Any]) -> None:
+    """Require a JSON object to have exactly some fields; privacy may rest on any of them.
+
+    Args:
+        path: Its file, for the message.
+        entries: The object, without the header.
+        fields: The type, or types, of each field.
+
+    Raises:
+        ArtifactError: If a field is missing, unknown, or of another type.
+    """
+    if not isinstance(entries, dict):
+        raise ArtifactError(f"{path}: expected a JSON object, got {type(entries).__name__}")
+    if missing := sorted(set(fields) - set(entries)):
+        raise ArtifactError(f"{path}: missing {', '.join(missing)}; save it again")
+    if unknown := sorted(set(entries) - set(fields)):
+        raise ArtifactError(
+            f"{path}: unknown {', '.join(unknown)}; the file was altered, or written by a newer "
+            "version (run: pip install --upgrade hf-dxprivacy)"
+        )
+    for name, kind in fields.items():
+        # True is an int to Python.
+        if not isinstance(entries[name], kind) or isinstance(entries[name], bool):
+            raise ArtifactError(f"{path}: {name} cannot be {entries[name]!r}; save it again")
+
+
+def sidecar_entry(
+    config: Mapping[str, Any], name: str, kinds: Mapping[str, type], path: Path, remedy: str
+) -> dict[str, Any]:
+    """Return the entry of a configuration that describes an optional file.
+
+    Args:
+        config: The content of ``config.json``; it has such an entry.
+        name: The entry.
+        kinds: Type of each of its fields.
+        path: ``config.json``, for the message.
+        remedy: Ends the message.
+
+    Raises:
+        ArtifactError: If a field is missing or of another type.
+    """
+    stored = config[name]
+    if not isinstance(stored, dict) or not all(
+        isinstance(stored.get(field), kind) for field, kind in kinds.items()
+    ):
+        raise ArtifactError(f"{path}: the entry {name} lacks one of {', '.join(kinds)}; {remedy}")
+    return stored
+
+
+@dataclass(frozen=True, eq=False)
+class Artifact:
+    """What a folder holds.
+
+    Attributes:
+        vectors: (V, n) read-only, memory-mapped float16, float32 or float64.
+        words: V words, unique, in row order.
+        config: Everything in ``config.json``.
+        folder: Where it was read from.
+    """
+
+    vectors: NDArray[np.floating]
+    words: tuple[str, ...]
+    config: dict[str, Any]
+    folder: Path
+
+
+def write_artifact(
+    folder: str | Path,
+    *,
+    vectors: NDArray[np.floating],
+    words: Sequence[str],
+    config: Mapping[str, Any],
+    files: Mapping[str, bytes | memoryview] | None = None,
+) -> None:
+    """Write the files of an artifact one by one, ``config.json`` last; see `atomic_folder`.
+
+    Args:
+        folder: Created if missing. Files of an artifact already there are replaced.
+        vectors: (V, n) float16, float32 or float64.
+        words: V distinct words without line breaks.
+        config: JSON-serialisable entries to store beside those of `RESERVED`.
+        files: Contents of further files by name; what is read from them should be bound by a
+            digest in `config`.
+
+    Raises:
+        InvalidValueError: If words and vectors do not go together or the config sets a reserved
+            entry.
+        InvalidTypeError: If the config is not JSON-serialisable.
+    """
+    folder = Path(folder)
+    _refuse_reserved(config)
+    if vectors.ndim != 2 or len(vectors) != len(words) or vectors.size == 0:
+        raise InvalidValueError(
+            f"expected vectors of shape ({len(words)}, n) with n >= 1 for {len(words)} words, "
+            f"got {vectors.shape}"
+        )
+    if problem := _problem_with(words):
+        raise InvalidValueError(problem)
+    vocabulary = vocabulary_bytes(words)
+    entries = {
+        "format_version": FORMAT_VERSION,
+        "library_name": LIBRARY_NAME,
+        "size": len(words),
+        "dim": vectors.shape[1],
+        "dtype": vectors.dtype.name,
+        "vectors_sha256": tensors.sha256(vectors),
+        "vocabulary_sha256": hashlib.sha256(vocabulary).hexdigest(),
+        **config,
+    }
+    text = to_json(bind(entries))
+    folder.mkdir(parents=True, exist_ok=True)
+    atomic_write(folder / VECTORS, tensors.serialized(vectors))
+    atomic_write(folder / VOCABULARY, [vocabulary])
+    for name, content in (files or {}).items():
+        atomic_write(folder / name, [content])
+    atomic_write(folder / CONFIG, [text])
+
+
+def read_artifact(folder: str | Path) -> Artifact:
+    """Read and check an artifact.
+
+    Args:
+        folder: A folder written by `write_artifact`.
+
+    Returns:
+        The artifact; its vectors are memory-mapped, so that processes share them.
+
+    Raises:
+        ArtifactError: If a file is missing, truncated, altered, of a newer format, or does not
+            belong to the others; names the file.
+    """
+    folder = current_folder(folder)
+    config = read_config(folder)
+    vectors = tensors.read(folder / VECTORS, config["vectors_sha256"])
+    for name, stored in (("dtype", vectors.dtype.name), ("dim", vectors.shape[1])):
+        if config[name] != stored:
+            raise ArtifactError(f"{folder / VECTORS}: {name} is {stored}, not {config[name]}")
+    words = _read_words(folder / VOCABULARY, config["vocabulary_sha256"])
+    if not len(words) == len(vectors) == config["size"]:
+        raise ArtifactError(
+            f"{folder / CONFIG}: expected {config['size']} words and vectors, got {len(words)} "
+            f"words and {len(vectors)} vectors"
+        )
+    return Artifact(vectors=vectors, words=words, config=config, folder=folder)
+
+
+def read_config(folder: str | Path) -> dict[str, Any]:
+    """Read ``config.json`` of an artifact and check what this version relies on.
+
+    Raises:
+        ArtifactError: If it is missing, malformed, incomplete or of a newer format.
+    """
+    path = current_folder(folder) / CONFIG
+    if not path.is_file() and path.with_name(PRIVATIZER).is_file():
+        raise ArtifactError(
+            f"{folder} holds a privatizer, not a space; load it with from_pretrained of its class, "
+            "which brings its own ε"
+        )
+    config = read_record(path, "expected the folder of an artifact")
+    if missing := sorted(DERIVED - set(config)):
+        raise ArtifactError(f"{path}: missing {', '.join(missing)}")
+    return config
+
+
+def update_config(folder: str | Path, changes: Mapping[str, Any]) -> None:
+    """Replace top-level entries of ``config.json``, in one atomic step.
+
+    Args:
+        folder: An artifact.
+        changes: New values of entries; the others stay.
+
+    Raises:
+        InvalidValueError: If an entry of `RESERVED` is among them.
+        ArtifactError: If the configuration cannot be read.
+    """
+    _refuse_reserved(changes)
+    config = read_config(folder) | dict(changes)
+    atomic_write(current_folder(folder) / CONFIG, [to_json(bind(config))])
+
+
+def is_bound(config: Mapping[str, Any]) -> bool:
+    """Tell whether a configuration carries a digest of its entries, as all since 0.3 do.
+
+    Raises:
+        ArtifactError: If it does, and an entry was changed since.
+    """
+    if CONFIG_DIGEST not in config:
+        return False
+    if config[CONFIG_DIGEST] != config_sha256(config):
+        raise ArtifactError(
+            f"an entry was changed after the file was written: {CONFIG_DIGEST} does not match; "
+            "fetch or save it again"
+        )
+    return True
+
+
+def config_sha256(config: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the entries of a configuration that a digest binds, in hexadecimal.
+
+    It is taken over canonical JSON: sorted keys, no spaces, numbers as Python writes them.
+    """
+    # Through JSON once, so that tuples and keys that are numbers are what a reader will find.
+    entries = json.loads(to_json({k: v for k, v in config.items() if k not in UNBOUND}))
+    canonical = json.dumps(entries, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def bind(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration with the digest of its entries."""
+    return {**config, CONFIG_DIGEST: config_sha256(config)}
+
+
+def vocabulary_bytes(words: Iterable[str]) -> bytes:
+    """Return the content of ``vocabulary.txt``."""
+    return "".join(f"{word}\n" for word in words).encode()
+
+
+def _refuse_reserved(config: Mapping[str, Any]) -> None:
+    if taken := sorted(RESERVED & set(config)):
+        raise InvalidValueError(
+            f"the config entries {', '.join(taken)} follow from the arrays and cannot be set"
+        )
+
+
+def _problem_with(words: Sequence[str]) -> str | None:
+    if len(set(words)) != len(words):
+        seen: set[str] = set()
+        twice = next(word for word in words if word in seen or seen.add(word))  # type: ignore[func-returns-value]
+        return f"the word {twice!r} occurs twice"
+    text = "".join(words)
+    if all(words) and "\n" not in text and "\r" not in text:
+        return None
+    for row, word in enumerate(words):
+        if not word or "\n" in word or "\r" in word:
+            return f"row {row}: the word {word!r} is empty or contains a line break"
+    return None
+
+
+def _read_words(path: Path, expected_sha256: str) -> tuple[str, ...]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != expected_sha256:
+        raise ArtifactError(
+            f"{path}: SHA-256 is {digest}, but config.json says {expected_sha256}; the file was "
+            "altered, truncated or belongs to another artifact; fetch or save it again"
+        )
+    try:
+        words = tuple(content.decode().split("\n"))
+    except UnicodeDecodeError as error:
+        raise ArtifactError(f"{path}: not UTF-8 at byte {error.start}") from error
+    if words[-1]:
+        raise ArtifactError(f"{path}: the last line does not end in a newline")
+    if problem := _problem_with(words[:-1]):
+        raise ArtifactError(f"{path}: {problem}")
+    return words[:-1]

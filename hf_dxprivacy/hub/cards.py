@@ -1,0 +1,574 @@
+"""Model cards: Markdown with the Hub's YAML header, and a picture, from what is stored as JSON.
+
+Everything shown is read from dicts: no space and no mechanism is at work here. What a card shows
+of a space is measured beforehand by `hf_dxprivacy.report.measure`.
+"""
+
+import hashlib
+import io
+import json
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hf_dxprivacy._runtime import require
+from hf_dxprivacy.errors import (
+    ArtifactError,
+    InvalidTypeError,
+    InvalidValueError,
+    MissingExtraError,
+)
+from hf_dxprivacy.hub.artifact import LIBRARY_NAME, read_config
+from hf_dxprivacy.hub.atomic import atomic_write
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+README = "README.md"
+PICTURE = "privacy.png"
+TEMPLATES = Path(__file__).parent / "templates"
+
+PRIVATIZER_TAGS = ["dx-privacy", "metric-differential-privacy", "differential-privacy"]
+SPACE_TAGS = [*PRIVATIZER_TAGS, "word-embeddings"]
+SELECTOR_TAGS = ["differential-privacy", "n-grams", "slot-filling"]
+
+# Colours that readers who confuse red and green can tell apart (Okabe and Ito, 2008).
+COLOURS = {
+    "tem": "#0072B2",
+    "calibrated": "#009E73",
+    "laplace": "#D55E00",
+    "mahalanobis": "#CC79A7",
+    "hyperbolic": "#D55E00",
+    "hierarchical": "#56B4E9",
+    "krr": "#E69F00",
+}
+OTHER_COLOUR = "#000000"
+
+OOV = {
+    "centroid": "one single input, at the centroid of the space",
+    "drop": "removed",
+    "keep": "**released as they are, without any guarantee**",
+}
+CASE = {"lower": "lower", "preserve": "copied from the original, and so released"}
+LANGUAGES = {"en": "English"}
+
+# https://huggingface.co/docs/hub/repositories-licenses, and what the Hub lists when it refuses one.
+HUB_LICENCES = frozenset(
+    """
+    apache-2.0 mit openrail bigscience-openrail-m creativeml-openrail-m bigscience-bloom-rail-1.0
+    bigcode-openrail-m afl-3.0 artistic-2.0 bsl-1.0 bsd bsd-2-clause bsd-3-clause bsd-3-clause-clear
+    c-uda cc cc0-1.0 cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc-by-nc-2.0
+    cc-by-nc-3.0 cc-by-nc-4.0 cc-by-nd-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0
+    cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 cdla-sharing-1.0 cdla-permissive-1.0 cdla-permissive-2.0 wtfpl
+    ecl-2.0 epl-1.0 epl-2.0 etalab-2.0 eupl-1.1 eupl-1.2 agpl-3.0 gfdl gpl gpl-2.0 gpl-3.0 lgpl
+    lgpl-2.1 lgpl-3.0 isc h-research intel-research lppl-1.3c ms-pl apple-ascl apple-amlr mpl-2.0
+    odc-by odbl openmdw-1.0 openmdw-1.1 openrail++ osl-3.0 postgresql ofl-1.1 ncsa unlicense zlib
+    pddl lgpl-lr deepfloyd-if-license fair-noncommercial-research-license llama2 llama3 llama3.1
+    llama3.2 llama3.3 llama4 grok2-community gemma unknown other
+    """.split()
+)
+
+
+def check_licence(license: str | None) -> None:
+    """Require a licence, if one is given, to be one that the Hub knows.
+
+    Raises:
+        InvalidTypeError: If it is not a string.
+        InvalidValueError: If the Hub does not know it.
+    """
+    if license is None:
+        return
+    if not isinstance(license, str):
+        raise InvalidTypeError(f"expected license to be a string, got {license!r}")
+    if license not in HUB_LICENCES:
+        near = get_close_matches(license.lower(), sorted(HUB_LICENCES), cutoff=0.5)
+        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+        raise InvalidValueError(
+            f"the Hub has no licence {license!r}; {hint}Its list is at "
+            "https://huggingface.co/docs/hub/repositories-licenses; for any other licence pass "
+            "'other'"
+        )
+
+
+def require_licence(license: str | None, provenance: Mapping[str, Any]) -> None:
+    """Require a licence to be given, or known from the provenance.
+
+    Args:
+        license: A licence of the Hub's list, or None.
+        provenance: Where the object comes from; "licence" in it may be any name.
+
+    Raises:
+        InvalidTypeError: If the licence is not a string.
+        InvalidValueError: If there is none, or the Hub does not know it.
+    """
+    check_licence(license)
+    if license is None and _stated_licence(provenance) is None:
+        raise InvalidValueError(
+            "there is no licence, and others may use what you publish only under one; pass "
+            "license= (--license), for instance 'mit' or 'cc-by-4.0', if the rights are yours to "
+            "give, or else the licence of what the vectors were made from"
+        )
+
+
+def write_space_card(
+    folder: Path, digest: str, *, commit: object = None, license: str | None, name: str
+) -> None:
+    """Write the card of a space, its picture, and the text of its licence if that is known.
+
+    Args:
+        folder: A folder that the space was saved into; its ``config.json`` is what is shown.
+        digest: The digest of the space; figures measured on another one are left out.
+        commit: The commit on the Hub that the space was read from.
+        license: A licence of the Hub's list. By default "licence" of the provenance; its text is
+            "licence_text" there, and goes into the file "licence_file".
+        name: Repository or folder, as the example of use names it.
+
+    Raises:
+        InvalidValueError: If the Hub knows no such licence.
+        ArtifactError: If the folder holds no space, or an index without its measured quality.
+        OSError: If a file cannot be written.
+    """
+    check_licence(license)
+    config = read_config(folder)
+    figures = stored_figures(config.get("figures", {}), digest)
+    card = space_card(
+        config,
+        digest,
+        commit=commit,
+        license=license,
+        name=name,
+        picture=_write_picture(figures, folder),
+        licence_file=_write_licence(config.get("provenance", {}), folder),
+    )
+    atomic_write(folder / README, [card.encode()])
+
+
+def write_privatizer_card(
+    folder: Path,
+    decisions: Mapping[str, Any],
+    guarantee: str,
+    *,
+    ships: bool,
+    license: str | None,
+    name: str,
+) -> None:
+    """Write the card of a privatizer.
+
+    Args:
+        folder: Where to.
+        decisions: The stored configuration: mechanism, epsilon, options, space (name, commit,
+            digest), columns, stop words, oov, case.
+        guarantee: The guarantee as it prints.
+        ships: Whether the space ships with this package.
+        license: A licence of the Hub's list.
+        name: Repository or folder, as the example of use names it.
+
+    Raises:
+        InvalidValueError: If the Hub knows no such licence.
+        OSError: If the file cannot be written.
+    """
+    check_licence(license)
+    entries = licence_header(license, {}, None)
+    slots, tokens, space = "selector" in decisions, "tokenizer" in decisions, decisions["space"]
+    card = _card(
+        "privatizer.md",
+        {**entries, "library_name": LIBRARY_NAME, "tags": PRIVATIZER_TAGS},
+        name,
+        slots=slots,
+        tokens=tokens,
+        owner="TokenPrivatizer" if tokens else "SlotPrivatizer" if slots else "DxPrivatizer",
+        mechanism=decisions["mechanism"],
+        epsilon=f"{decisions['epsilon']:.12g}",
+        options=sorted((k, v) for k, v in decisions["options"].items() if v is not None),
+        # The path of a local folder tells about the machine, so it is not shown.
+        space=space if ships or space["commit"] is not None else None,
+        digest=space["digest"],
+        oov=OOV[decisions.get("oov", "centroid")],
+        case=CASE[decisions.get("case", "lower")],
+        stopwords=len(decisions.get("stopwords", ())),
+        guarantee=guarantee,
+        licence=_licence_sentence(entries, {}),
+    )
+    atomic_write(folder / README, [card.encode()])
+
+
+def write_selector_card(
+    folder: Path, settings: Mapping[str, Any], guarantee: str, *, license: str | None, name: str
+) -> None:
+    """Write the card of a selector of slots.
+
+    Args:
+        folder: Where to.
+        settings: "terms" of the release (epsilon, n_max, l_max, min_count), "alphabet_size",
+            "threshold", "mode", and "lengths", the number of n-grams of each length.
+        guarantee: The guarantee for the corpus, as it prints.
+        license: A licence of the Hub's list.
+        name: Repository or folder, as the example of use names it.
+
+    Raises:
+        InvalidValueError: If the Hub knows no such licence.
+        OSError: If the file cannot be written.
+    """
+    check_licence(license)
+    entries = licence_header(license, {}, None)
+    epsilon = settings["terms"]["epsilon"]
+    card = _card(
+        "selector.md",
+        {**entries, "library_name": LIBRARY_NAME, "tags": SELECTOR_TAGS},
+        name,
+        **settings,
+        epsilon=None if epsilon is None else f"{epsilon:.12g}",
+        guarantee=guarantee,
+        licence=_licence_sentence(entries, {}),
+    )
+    atomic_write(folder / README, [card.encode()])
+
+
+def space_card(
+    config: Mapping[str, Any],
+    digest: str,
+    *,
+    commit: object = None,
+    license: str | None,
+    name: str,
+    picture: str | None,
+    licence_file: str | None,
+) -> str:
+    """Return the card of a space.
+
+    Args:
+        config: Its ``config.json``, with the measured figures.
+        digest: Its digest.
+        commit: The commit on the Hub that it was read from.
+        license: A licence of the Hub's list; by default what the provenance names.
+        name: Repository or folder, as the example of use names it.
+        picture: Name of the picture's file, if there is one.
+        licence_file: Name of the file with the licence's text, if there is one.
+
+    Raises:
+        ArtifactError: If the config has an index and not what was measured of it.
+    """
+    provenance, ball = config.get("provenance", {}), config["metric"] == "poincare"
+    figures = stored_figures(config.get("figures", {}), digest)
+    entries = licence_header(license, provenance, licence_file)
+    codes = _language_codes(provenance)
+    shown = {key: value for key, value in provenance.items() if key != "licence_text"}
+    return _card(
+        "space.md",
+        {
+            **entries,
+            "library_name": LIBRARY_NAME,
+            "language": provenance["language"] if codes else None,
+            "base_model": _base_model(provenance),
+            "tags": [*SPACE_TAGS, "poincare-embeddings"] if ball else SPACE_TAGS,
+        },
+        name,
+        ball=ball,
+        config=config,
+        language=_listed(LANGUAGES.get(code, f"`{code}`") for code in codes),
+        commit=commit,
+        digest=digest,
+        example=_example(figures),
+        figures=figures,
+        points=_rows(figures),
+        exact=_listed(f"`{name}`" for name in _by_law(figures, known=True)),
+        drawn=_listed(f"`{name}`" for name in _by_law(figures, known=False)),
+        charted=_listed(figures["mechanisms"] if figures else ()),
+        index=_index(config.get("index")),
+        picture=picture,
+        provenance=json.dumps(shown, indent=2, ensure_ascii=False),
+        licence=_licence_sentence(entries, provenance),
+    )
+
+
+def stored_figures(figures: Mapping[str, Any], digest: str) -> dict[str, Any] | None:
+    """Check the measured figures of a space, as they are stored in its ``config.json``.
+
+    Args:
+        figures: The entry "figures".
+        digest: Digest of the space that they have to belong to.
+
+    Returns:
+        "settings" (percentiles, pairs, runs, eta) and what was measured under them: "unit", the
+        distance that the grid of ε is counted in; "words" and "neighbour_words", how many were
+        measured; "distances", percentiles by rank of the neighbour and of random "pairs";
+        "mechanisms", by name the points in the order of ε, each with "epsilon", "kept" (N_w: mean,
+        largest), "support" (S_w: mean, least; None where the law is not known) and "distinct"
+        (outputs in `runs` draws: mean, least). None if they are of another space, or damaged.
+    """
+    try:
+        if figures["digest"] != digest:
+            return None
+        settings = figures["settings"]
+        return {
+            "unit": float(figures["unit"]),
+            "words": int(figures["words"]),
+            "neighbour_words": int(figures["neighbour_words"]),
+            "distances": {
+                str(int(k)) if k != "pairs" else k: [float(d) for d in row]
+                for k, row in figures["distances"].items()
+            },
+            "mechanisms": {
+                name: [_point(point) for point in points]
+                for name, points in figures["mechanisms"].items()
+                if points and re.fullmatch(r"[a-z][a-z_]*", name)
+            },
+            "settings": {
+                "percentiles": [int(percent) for percent in settings["percentiles"]],
+                "pairs": int(settings["pairs"]),
+                "runs": int(settings["runs"]),
+                "eta": float(settings["eta"]),
+            },
+        }
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def draw_picture(figures: Mapping[str, Any]) -> bytes:
+    """Draw the two statistics of all mechanisms against ε.
+
+    Args:
+        figures: What `stored_figures` returns.
+
+    Returns:
+        A PNG file of 1000 × 420 pixels, with the digest of the figures in its text chunk "Figures".
+
+    Raises:
+        MissingExtraError: If matplotlib is not installed.
+    """
+    # No pyplot: it has windows and a state of its own, which are the user's.
+    canvas = require("matplotlib.figure", "report").Figure(figsize=(10, 4.2))
+    canvas.subplots_adjust(left=0.05, right=0.98, top=0.92, bottom=0.25, wspace=0.12)
+    runs = figures["settings"]["runs"]
+    panels = canvas.subplots(1, 2)
+    for axes, statistic in zip(panels, ("kept", "distinct"), strict=True):
+        for name, points in figures["mechanisms"].items():
+            steps = [point["epsilon"] * figures["unit"] for point in points]
+            means, worst = zip(*(point[statistic] for point in points), strict=True)
+            colour = COLOURS.get(name, OTHER_COLOUR)
+            axes.plot(steps, means, color=colour, marker="o", markersize=4, label=f"{name}, mean")
+            axes.plot(steps, worst, color=colour, linestyle=":", label=f"{name}, worst word")
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.set_xlabel("ε·d at the median distance to the nearest neighbour")
+        axes.grid(alpha=0.3)
+    panels[0].set_title("share of draws in which the word stays")
+    panels[0].set_ylim(-0.02, 1.04)
+    panels[1].set_title(f"different words in {runs} draws")
+    panels[1].set_ylim(0, 1.04 * runs)
+    canvas.legend(*panels[0].get_legend_handles_labels(), loc="lower center", ncols=3)
+    file = io.BytesIO()
+    canvas.savefig(file, format="png", dpi=100, metadata={"Figures": figures_digest(figures)})
+    return file.getvalue()
+
+
+def figures_digest(figures: Mapping[str, Any]) -> str:
+    """Return the SHA-256, in hexadecimal, of the figures that a picture shows."""
+    shown = {key: value for key, value in figures.items() if key != "settings"}
+    return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
+
+
+def licence_header(
+    license: str | None, provenance: Mapping[str, Any], file: str | None
+) -> dict[str, str]:
+    """Return the entries on the licence in the header of a card.
+
+    Args:
+        license: A licence of the Hub's list; by default what the provenance names.
+        provenance: Where the object comes from.
+        file: Name of the file with the licence's text, if there is one.
+
+    Returns:
+        The entry "license"; beside "other", as far as known, "license_name" and "license_link".
+    """
+    name = _slug(_stated_licence(provenance) or "")
+    if license is None:
+        license = name if name in HUB_LICENCES else "other" if name else "unknown"
+    if license != "other":
+        return {"license": license}
+    entries = {"license_name": name, "license_link": file}
+    return {"license": license} | {k: v for k, v in entries.items() if v and v != "other"}
+
+
+def _licence_sentence(entries: Mapping[str, str], provenance: Mapping[str, Any]) -> str:
+    """Say in words what `licence_header` has returned."""
+    license, stated, file = (
+        entries["license"],
+        _stated_licence(provenance),
+        entries.get("license_link"),
+    )
+    name = None if stated is None else plain(stated)
+    if license == "unknown":
+        return (
+            "**Unknown.** The licence under which others may use this was not stated. Save again "
+            "with `license=` if the rights are yours to give."
+        )
+    if license == "other":
+        text = f"; its text is in [{file}]({file})" if file else ""
+        return f"{name or 'A licence that the Hub does not list'}{text}."
+    differs = stated is not None and _slug(stated) != license
+    return f"`{license}`." + (f" What it was made from is under: {name}." if differs else "")
+
+
+def _stated_licence(provenance: Mapping[str, Any]) -> str | None:
+    """Return the licence that a provenance names, in one line; None if it names none."""
+    licence = provenance.get("licence")
+    if not isinstance(licence, str):
+        return None
+    name = " ".join(licence.split())
+    return None if _slug(name) in ("", "unknown") else name
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9.+]+", "-", name.lower()).strip("-")
+
+
+def plain(text: object) -> str:
+    """Return text as one line of Markdown in which no HTML and no link is active."""
+    line = " ".join(str(text).split()).encode("utf-8", "replace").decode()
+    for mark, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("[", "&#91;")):
+        line = line.replace(mark, entity)
+    return line
+
+
+def code(text: object) -> str:
+    """Return text as one line of code in Markdown."""
+    line = " ".join(str(text).split()).encode("utf-8", "replace").decode()
+    return "`" + line.replace("`", "'") + "`"
+
+
+def _card(template: str, header: Mapping[str, Any], name: str, **shown: Any) -> str:
+    """Fill a template; `name` is a repository or folder."""
+    # Late, because it takes a while to load.
+    from huggingface_hub import ModelCardData
+
+    page = _environment().get_template(template)
+    title, quoted = name.rpartition("/")[2], json.dumps(name)
+    data = ModelCardData(**header).to_yaml()
+    return page.render(card_data=data, title=title, name=quoted, **shown) + "\n"
+
+
+@cache
+def _environment() -> "Environment":
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=False,  # Markdown: what is not ours goes through `plain` or `code`
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= {"plain": plain, "code": code}
+    return environment
+
+
+def _language_codes(provenance: Mapping[str, Any]) -> list[str]:
+    """Return the codes of the languages; none if they are not codes that the Hub takes."""
+    given = provenance.get("language")
+    codes = [c for c in (given if isinstance(given, list) else [given]) if isinstance(c, str)]
+    known = all(re.fullmatch("[a-z]{2,3}", code) for code in codes)
+    return codes if known and codes in (given, [given]) else []
+
+
+def _base_model(provenance: Mapping[str, Any]) -> str | None:
+    """Return the repository of the model that the vectors were taken from, if there is one."""
+    source, commit = provenance.get("source"), provenance.get("commit")
+    if not (isinstance(source, str) and isinstance(commit, str)):
+        return None
+    return source if re.fullmatch(r"(?:[\w-]+/)?[\w.-]+", source, re.ASCII) else None
+
+
+def _index(index: Any) -> dict[str, Any] | None:
+    """Return what is shown of an index, as "index" of a config describes it."""
+    if index is None:
+        return None
+    try:
+        quality = index["quality"]
+        rows = [
+            ["none" if row["epsilon"] is None else f"ε = {row['epsilon']:.3g}"]
+            + [f"{row[name]:.3f}" for name in ("recall_at_1", "recall_at_10", "changed_outputs")]
+            for row in quality["noise"]
+        ]
+        words = f"{quality['words']:,}"
+        return {"kind": index["kind"], "factory": index["factory"], "words": words, "rows": rows}
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(
+            "the config does not say how good the index is; make it anew with space.build_index"
+        ) from error
+
+
+def _example(figures: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Choose a mechanism that starts at once, and an ε at which about half of the words stay."""
+    mechanisms = figures["mechanisms"] if figures else {}
+    name = next((n for n in ("hierarchical", "calibrated") if n in mechanisms), "tem")
+    points = mechanisms.get(name, ())
+    middle = min(points, key=lambda point: abs(point["kept"][0] - 0.5), default=None)
+    return {"mechanism": name, "epsilon": middle["epsilon"] if middle else 1.0}
+
+
+def _rows(figures: Mapping[str, Any] | None) -> list[list[str]]:
+    """Return the rows of the table of mechanisms."""
+    return [
+        [
+            f"`{name}`",
+            f"{point['epsilon']:g}",
+            *(f"{share:.3f}" for share in point["kept"]),
+            *(f"{n:,.10g}" for n in point["support"] or ()),
+            *("–" for _ in range(0 if point["support"] else 2)),
+            *(f"{n:,.10g}" for n in point["distinct"]),
+        ]
+        for name, points in (figures["mechanisms"] if figures else {}).items()
+        for point in points
+    ]
+
+
+def _by_law(figures: Mapping[str, Any] | None, known: bool) -> list[str]:
+    mechanisms = figures["mechanisms"] if figures else {}
+    return [name for name, row in mechanisms.items() if (row[0]["support"] is not None) == known]
+
+
+def _point(point: Mapping[str, Any]) -> dict[str, Any]:
+    support = point["support"]
+    return {
+        "epsilon": float(point["epsilon"]),
+        "kept": _pair(point["kept"]),
+        "support": None if support is None else _pair(support),
+        "distinct": _pair(point["distinct"]),
+    }
+
+
+def _pair(values: Any) -> list[float]:
+    first, second = map(float, values)
+    return [first, second]
+
+
+def _listed(names: Iterable[str]) -> str:
+    *most, last = [*names] or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _write_picture(figures: Mapping[str, Any] | None, folder: Path) -> str | None:
+    """Write the picture and return its name; None without figures or without matplotlib."""
+    # One of an earlier save would show other figures.
+    (folder / PICTURE).unlink(missing_ok=True)
+    if figures is None or not figures["mechanisms"]:
+        return None
+    try:
+        content = draw_picture(figures)
+    except MissingExtraError:
+        return None
+    atomic_write(folder / PICTURE, [content])
+    return PICTURE
+
+
+def _write_licence(provenance: Mapping[str, Any], folder: Path) -> str | None:
+    """Write the licence's text, if the provenance has it, and return the name of its file."""
+    name, text = provenance.get("licence_file"), provenance.get("licence_text")
+    # The provenance may come from a stranger, and must not choose what is overwritten.
+    if not (isinstance(name, str) and re.fullmatch(r"LICEN[CS]E[\w.-]*", name)):
+        name = "LICENSE"
+    if isinstance(text, str):
+        atomic_write(folder / name, [text.encode()])
+    return name if (folder / name).is_file() else None

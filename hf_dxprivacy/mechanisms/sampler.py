@@ -1,0 +1,254 @@
+"""Exact rejection sampling from Pr[y] ∝ exp(−s·min(d(w, y), γ)), without the whole row of weights.
+
+The proposal is a piecewise-constant envelope over the partition of the vocabulary: over a block of
+words it is the weight at a lower bound of their distances from w, and w itself has a place of its
+own, of height 1. A proposed word y is accepted with probability weight(y)/envelope(y). The law is
+exactly that of the weights, whatever the partition is and however loose the bounds: the distance of
+the one word proposed is computed exactly, and decides. Words of a text are Zipfian, so envelopes of
+recent words are kept.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy._runtime import CPU
+from hf_dxprivacy.randomness import RowStreams
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+Weights = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+# Version of the noise-to-word mapping. Increment on any change: it is part of the stream key, so
+# old and new releases under one seed stay independent.
+SAMPLER = 1
+
+CACHE_BYTES = 1 << 26
+# Envelopes are kept in single precision, in parts of their mass. So much is added to each block,
+# more than two roundings take away: 1.2e-4 of the mass, in all 512.
+LIFT = 2.0**-22
+# Inputs whose bounds, and whose envelopes, are computed together.
+BOUNDED, FILLED = 1024, 256
+
+# Rounds after which the envelope of an input is made from exact distances, so that at least one
+# proposal in a block's length is accepted. Only distances below the range of single precision, of
+# which the bounds are 0, ever get there.
+PATIENCE = 1000
+# What is taken off an exact distance, which is good to 1e-9, to bound it from below.
+ROUNDING = 1e-6
+# Bytes of one block of distances (words by vocabulary).
+TILE_BYTES = 1 << 24
+
+
+@dataclass(frozen=True)
+class Envelopes:
+    """Envelopes of some inputs.
+
+    Attributes:
+        cumulative: (R, width) float32, mass over all blocks up to one, over the scale of the row;
+            beyond the last block infinity. The width is a power of two.
+        scales: (R,) float64.
+        rows: (V+1,) int32, row of each input, −1 without one; the last entry is id −1.
+    """
+
+    cumulative: NDArray[np.float32]
+    scales: NDArray[np.float64]
+    rows: NDArray[np.int32]
+
+    @classmethod
+    def empty(cls, count: int, blocks: int, size: int) -> "Envelopes":
+        """Return room for the envelopes of some inputs; memory is taken when it is written to."""
+        width = 1 << (blocks - 1).bit_length()
+        return cls(
+            np.empty((count, width), dtype=np.float32),
+            np.empty(count),
+            np.full(size + 1, -1, dtype=np.int32),
+        )
+
+
+class RejectionSampler:
+    """Draws outputs for input words, and remembers their envelopes.
+
+    Args:
+        space: The vocabulary, of V words.
+        weights: Weight of an output at a distance: positive, not increasing, 1 at no distance, of
+            any shape.
+        least_capacity: How many different inputs one call of `draw` may bring at the most.
+        cache_bytes: Memory for envelopes; they are dropped together when it is full.
+        device: Where bounds are computed; see `Mechanism.to`.
+    """
+
+    def __init__(
+        self,
+        space: EmbeddingSpace,
+        weights: Weights,
+        least_capacity: int = 1,
+        cache_bytes: int = CACHE_BYTES,
+        device: str = CPU,
+    ) -> None:
+        self._space = space
+        self._device = device
+        self._weights = weights
+        self._floor = weights(np.array([np.inf]))[0]
+        partition = space.partition(device)
+        self._order, self._starts = partition.order, partition.starts
+        self._sizes = np.diff(self._starts)
+        blocks = len(self._sizes)
+        width = 1 << (blocks - 1).bit_length()
+        count = min(len(space) + 1, max(least_capacity, cache_bytes // (4 * width)))
+        self._envelopes = Envelopes.empty(count, blocks, len(space))
+        self._next = 0
+
+    def draw(
+        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Draw one output word for each input word; see `Mechanism.sample`.
+
+        Args:
+            ids: (m,) inputs, with at most `least_capacity` different ones.
+            streams: Where the randomness comes from.
+            positions: (m,) which words of the streams they are.
+        """
+        self._prepare(np.unique(ids))
+        drawn, pending = ids.copy(), np.arange(len(ids))
+        envelopes, rounds = self._envelopes, 0
+        while len(pending):
+            if rounds == PATIENCE:
+                # Not kept, so that a seeded draw depends on its own noise alone.
+                envelopes = self._tight(np.unique(ids[pending]))
+            uniform = streams.draw(_uniforms, positions[pending])
+            pending = self._round(ids, pending, uniform, envelopes, drawn)
+            rounds += 1
+        return drawn
+
+    def _round(
+        self,
+        ids: NDArray[np.int64],
+        pending: NDArray[np.int64],
+        uniform: NDArray[np.floating],
+        envelopes: Envelopes,
+        drawn: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Propose an output for each pending input, and return those that are still pending."""
+        rows = envelopes.rows[ids[pending]]
+        end = envelopes.cumulative[rows, len(self._sizes) - 1].astype(np.float64)
+        # The first place is that of the word itself, which the centroid does not have.
+        own = (ids[pending] >= 0) / envelopes.scales[rows]
+        target = uniform[:, 0] * (own + end) - own
+        beyond = np.flatnonzero(target >= 0.0)
+        pending = pending[beyond]
+        # A product may round up.
+        target = np.minimum(target, np.nextafter(end, 0.0))[beyond]
+        outputs, heights = self._proposals(rows[beyond], target, uniform[beyond, 1], envelopes)
+        accepted = self._under_weights(ids[pending], outputs, heights)
+        drawn[pending[accepted]] = outputs[accepted]
+        return pending[~accepted]
+
+    def _proposals(
+        self,
+        rows: NDArray[np.int32],
+        target: NDArray[np.float64],
+        uniform: NDArray[np.floating],
+        envelopes: Envelopes,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return words and heights of points below the envelope, at places by their masses."""
+        width, cumulative = envelopes.cumulative.shape[1], envelopes.cumulative.ravel()
+        first = rows.astype(np.int64) * width
+        block = _first_above(cumulative, first, width, target)
+        # In double precision differences are exact: blocks are hit by the mass they have.
+        before = np.where(block > 0, cumulative[first + block - 1].astype(np.float64), 0.0)
+        mass, size = cumulative[first + block] - before, self._sizes[block]
+        place = np.minimum(((target - before) * (size / mass)).astype(np.int64), size - 1)
+        words = self._order[self._starts[block] + place].astype(np.int64)
+        return words, uniform * (envelopes.scales[rows] * (mass / size))
+
+    def _under_weights(
+        self, ids: NDArray[np.int64], outputs: NDArray[np.int64], heights: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """Tell which proposals are accepted: their heights are below the weights."""
+        # A word has its own place and none in its block. No weight is below the floor.
+        other = outputs != ids
+        under: NDArray[np.bool_] = other & (heights < self._floor)
+        rest = np.flatnonzero(other & ~under)
+        lower, upper = self._space.pair_bounds(ids[rest], outputs[rest])
+        under[rest] = heights[rest] < self._weights(upper)
+        # Bounds that do not decide are as rare as they are close; an exact distance does.
+        unsure = rest[~under[rest] & (heights[rest] < self._weights(lower))]
+        exact = self._space.pair_distances(ids[unsure], outputs[unsure])
+        under[unsure] = heights[unsure] < self._weights(exact)
+        return under
+
+    def _prepare(self, distinct: NDArray[np.int64]) -> None:
+        """Compute the envelopes of those inputs that have none."""
+        known = self._envelopes.rows
+        missing = distinct[known[distinct] < 0]
+        if len(missing) > len(self._envelopes.scales) - self._next:
+            # A full cache is emptied as a whole: exact, and rare at the sizes it is made for.
+            known[:], self._next = -1, 0
+            missing = distinct
+        for start in range(0, len(missing), BOUNDED):
+            ids = missing[start : start + BOUNDED]
+            bounds = self._space.block_bounds(ids, self._device)
+            for first in range(0, len(ids), FILLED):
+                part = slice(first, first + FILLED)
+                self._fill(self._envelopes, self._next, ids[part], bounds[part])
+                self._next += len(ids[part])
+
+    def _tight(self, ids: NDArray[np.int64]) -> Envelopes:
+        """Return the envelopes of some inputs from the least distance to each block."""
+        envelopes = Envelopes.empty(len(ids), len(self._sizes), len(self._space))
+        step = max(1, TILE_BYTES // (8 * len(self._space)))
+        for start in range(0, len(ids), step):
+            part = ids[start : start + step]
+            distances = self._space.distances(part)
+            known = np.flatnonzero(part >= 0)
+            distances[known, part[known]] = np.inf
+            least = np.minimum.reduceat(distances[:, self._order], self._starts[:-1], axis=1)
+            self._fill(envelopes, start, part, least * (1.0 - ROUNDING))
+        return envelopes
+
+    def _fill(
+        self,
+        envelopes: Envelopes,
+        first: int,
+        ids: NDArray[np.int64],
+        bounds: NDArray[np.floating],
+    ) -> None:
+        """Set the envelopes of some inputs, from a row on, by lower bounds of distances."""
+        rows = slice(first, first + len(ids))
+        masses = self._weights(bounds.astype(np.float64))
+        masses *= self._sizes
+        totals = masses.sum(axis=1)
+        masses /= totals[:, None]
+        masses += LIFT
+        envelopes.cumulative[rows, : len(self._sizes)] = np.cumsum(masses, axis=1)
+        envelopes.cumulative[rows, len(self._sizes) :] = np.inf
+        envelopes.scales[rows] = totals
+        envelopes.rows[ids] = np.arange(rows.start, rows.stop)
+
+
+def _uniforms(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+    return rng.random((size, 2))
+
+
+def _first_above(
+    cumulative: NDArray[np.float32],
+    first: NDArray[np.int64],
+    width: int,
+    targets: NDArray[np.float64],
+) -> NDArray[np.int64]:
+    """Return for each target how many values of its row are not above it, less than the width.
+
+    Args:
+        cumulative: Rows of a power of two of ascending values, one after the other.
+        first: (m,) where the row of each target starts.
+        width: Length of a row.
+        targets: (m,) numbers.
+    """
+    found = first.copy()
+    step = width // 2
+    while step:
+        found += step * (cumulative[found + (step - 1)] <= targets)
+        step //= 2
+    return found - first

@@ -1,0 +1,1 @@
+"""Privatizers: batches of rows in, batches of rows with released words out."""

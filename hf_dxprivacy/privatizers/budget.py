@@ -1,0 +1,200 @@
+"""Privacy budget: a limit on the summed ε of all releases."""
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from hf_dxprivacy.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    require_one_of,
+    require_positive,
+)
+
+BudgetUnit = Literal["word", "user"]
+Account = Hashable
+
+# Stands for every account: a release whose rows are not known.
+EVERYBODY: Account = None
+
+
+@dataclass(frozen=True)
+class Expense:
+    """Cost of the release of one column of a batch.
+
+    Attributes:
+        purpose: What it is for.
+        epsilon: ε of one release of one word.
+        metric: What ε is per unit of. Only expenses in one metric add up.
+        uses: How many words of each account are released; for the unit "word", one a row.
+    """
+
+    purpose: str
+    epsilon: float
+    metric: str
+    uses: Mapping[Account, int]
+
+
+class PrivacyBudget:
+    """Counts what releases cost, and refuses those that would cost more than a limit.
+
+    Bounds of independent releases add up, also if later ones are chosen by what earlier ones have
+    shown. Give one budget to all privatizers that touch the same data. A release that it refuses
+    is not made; one that was begun is charged whole, though it may have been interrupted.
+
+    With unit "word", neighbours are two data sets that differ in one word at one place, and all
+    releases together are spent·d-private: their log-ratio is at most `spent` times the distance of
+    the two words. A row is known by its index (use ``with_indices=True``, with which the same
+    index of several splits counts as the same row); a call without indices is charged to all rows.
+    All columns of a row are taken for copies of one text. A row that comes several times in one
+    pass (``repeat``, ``concatenate_datasets`` before ``map``) has several indices, and is
+    undercounted: number the rows beforehand, and take unit "user" with that column.
+
+    With unit "user", neighbours differ in any words of one user, who is known by the privatizer's
+    ``user_column``, and the log-ratio is at most `spent` times the largest distance of a pair of
+    words: each word that is released costs ε. A column of row numbers makes each row a user.
+
+    Neither depends on words, only on how many there are, which shows anyway: so nothing can be
+    learned from a refusal. A release with a seed or a key is charged each time, as if it were new.
+
+    It counts in one process, as long as that lives. A copy in another process (``num_proc=``,
+    workers of a data loader) refuses every release rather than count on its own. Results that
+    `Dataset.map` finds in its cache are no release and cost nothing.
+
+    Args:
+        epsilon: The limit, ε > 0, per unit of the space's distance.
+        unit: "word" or "user".
+
+    Raises:
+        InvalidTypeError: If ε is not a number.
+        InvalidValueError: If ε is not finite and above zero, or the unit is unknown.
+    """
+
+    def __init__(self, epsilon: float, unit: BudgetUnit = "word") -> None:
+        require_positive(epsilon=epsilon)
+        require_one_of(("word", "user"), unit=unit)
+        self.epsilon = float(epsilon)
+        self.unit: BudgetUnit = unit
+        self._metric: str | None = None
+        self._uses: dict[tuple[str, Fraction], Counter[Account]] = {}
+        self._spent = Fraction(0)
+        self._process: int | None = os.getpid()
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> "tuple[object, tuple[()]]":
+        # Nothing of it travels, so that a fingerprint does not depend on what was spent.
+        return _copied, ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(epsilon={self.epsilon:g}, unit={self.unit!r})"
+
+    def __str__(self) -> str:
+        lines = [f"spent {self.spent:g} of ε = {self.epsilon:g} for any one {self.unit}"]
+        if self._metric is not None:
+            lines[0] += f", per unit of {self._metric}"
+        for (purpose, price), uses in self._uses.items():
+            everybody = uses[EVERYBODY]
+            most = everybody + max((n for who, n in uses.items() if who != EVERYBODY), default=0)
+            lines.append(f"  - {purpose}: {most} × {float(price):g} = {float(most * price):g}")
+        return "\n".join(lines)
+
+    @property
+    def spent(self) -> float:
+        """ε spent on the word, or user, on which most was spent."""
+        return float(self._spent)
+
+    @property
+    def remaining(self) -> float:
+        """ε left for every word, or user."""
+        return float(_exact(self.epsilon) - self._spent)
+
+    def charge(self, expenses: Sequence[Expense]) -> None:
+        """Charge the columns of a batch, all or none of them.
+
+        Raises:
+            BudgetExceededError: If too little is left.
+            InvalidValueError: If they are in another metric than what was charged before, or this
+                is the copy of a budget.
+        """
+        if self._process != os.getpid():
+            raise InvalidValueError(
+                "a PrivacyBudget counts only where it was made, and this is a copy of it, or "
+                "another process: leave num_proc= out, and release before data loaders start"
+            )
+        with self._lock:
+            metric = self._the_metric(expenses)
+            total = self._total_with(expenses)
+            if total > _exact(self.epsilon):
+                blind = any(EVERYBODY in each.uses for each in expenses)
+                raise BudgetExceededError(
+                    f"this release would bring what is spent on a {self.unit} to "
+                    f"ε = {float(total):g}; nothing was released"
+                    + ("; every call without with_indices=True costs all rows" if blind else "")
+                    + f". The budget: {self}"
+                )
+            self._metric, self._spent = metric, max(self._spent, total)
+            for each in filter(lambda each: each.uses, expenses):
+                key = each.purpose, _exact(each.epsilon)
+                self._uses.setdefault(key, Counter()).update(each.uses)
+
+    def _the_metric(self, expenses: Sequence[Expense]) -> str | None:
+        metrics = {self._metric, *(each.metric for each in expenses)} - {None}
+        if len(metrics) > 1:
+            raise InvalidValueError(
+                "ε of different distances do not add up, and a budget was given to privatizers of "
+                f"several: {', '.join(sorted(map(str, metrics)))}; use a budget for each"
+            )
+        return next(iter(metrics), None)
+
+    def _total_with(self, expenses: Sequence[Expense]) -> Fraction:
+        """Return the largest total of those that these expenses change."""
+        added: dict[Account, Fraction] = {}
+        for each in expenses:
+            price = _exact(each.epsilon)
+            for account, count in each.uses.items():
+                added[account] = added.get(account, Fraction(0)) + count * price
+        for_all = added.pop(EVERYBODY, None)
+        totals = [self._of(account) + more for account, more in added.items()]
+        if for_all is not None:
+            totals.append(self._spent)
+        return max(totals, default=Fraction(0)) + (for_all or 0)
+
+    def _of(self, account: Account) -> Fraction:
+        return sum(
+            ((uses[account] + uses[EVERYBODY]) * price for (_, price), uses in self._uses.items()),
+            Fraction(0),
+        )
+
+
+def validate_budget(budget: PrivacyBudget | None, *units: BudgetUnit) -> PrivacyBudget | None:
+    """Require a budget to be a `PrivacyBudget` with one of these units.
+
+    Raises:
+        InvalidTypeError: If it is something else.
+        InvalidValueError: If its unit is another.
+    """
+    if budget is None:
+        return None
+    if not isinstance(budget, PrivacyBudget):
+        raise InvalidTypeError(
+            f"expected budget to be a PrivacyBudget, got a {type(budget).__name__}"
+        )
+    require_one_of(units, budget_unit=budget.unit)
+    return budget
+
+
+def _exact(epsilon: float) -> Fraction:
+    """Return the number as it is written: three times 0.1 are 0.3."""
+    return Fraction(repr(float(epsilon)))
+
+
+def _copied() -> PrivacyBudget:
+    """Return what a pickled budget becomes: one that refuses every release."""
+    budget = PrivacyBudget(1.0)
+    budget.epsilon, budget._process = 0.0, None
+    return budget

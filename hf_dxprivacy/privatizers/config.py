@@ -1,0 +1,258 @@
+"""Stored privatizers: one JSON file with all that decides the law. Never a seed or a key."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import NoneType
+from typing import Any, ClassVar, TypeVar
+
+from hf_dxprivacy.errors import ArtifactError, HubFileNotFoundError, InvalidValueError
+from hf_dxprivacy.hub import HubOptions, current_folder, fetch
+from hf_dxprivacy.hub.artifact import (
+    PRIVATIZER,
+    read_json,
+    read_record,
+    require_fields,
+    write_record,
+)
+from hf_dxprivacy.hub.download import may_be_repository
+from hf_dxprivacy.spaces import EmbeddingSpace, builtin_names
+
+FILE = PRIVATIZER
+
+C = TypeVar("C", bound="StoredConfig")
+
+
+@dataclass(frozen=True)
+class SpaceReference:
+    """Where a space is found again, and its digest, which has to be the same then.
+
+    Attributes:
+        name: Name of a built-in space, "namespace/name" on the Hub, or path of a local folder.
+        commit: For a repository, 40 hexadecimal digits.
+        digest: `EmbeddingSpace.digest`.
+    """
+
+    name: str
+    commit: str | None
+    digest: str
+
+    @classmethod
+    def to(cls, space: EmbeddingSpace) -> "SpaceReference":
+        """Refer to a space.
+
+        Raises:
+            InvalidValueError: If it is in memory only.
+        """
+        if space.commit is not None:
+            return cls(space.commit.repo_id, space.commit.sha, space.digest)
+        if space.location is None:
+            raise InvalidValueError(
+                "the space is in memory only, so nothing can refer to it; save it with "
+                "space.save_pretrained or space.push_to_hub, load it from there with "
+                "EmbeddingSpace.from_pretrained, and make the privatizer over that"
+            )
+        return cls(space.location, None, space.digest)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether the space is found from another machine too."""
+        return self.commit is not None or self.name in builtin_names()
+
+    def require_public(self) -> None:
+        """Require that the space is found from another machine too.
+
+        Raises:
+            InvalidValueError: If it is in a local folder.
+        """
+        if not self.is_public:
+            raise InvalidValueError(
+                f"the space is in the local folder {self.name!r}, where no other machine finds it; "
+                "push it with space.push_to_hub, load it from there with "
+                "EmbeddingSpace.from_pretrained, and make the privatizer over that"
+            )
+
+    def load(self, access: HubOptions, index: str | None) -> EmbeddingSpace:
+        """Load the space, with the index of a kind if one is named.
+
+        Raises:
+            ArtifactError: If it has changed, or has no such index.
+        """
+        space = EmbeddingSpace.from_pretrained(
+            self.name, revision=self.commit, index=index, **asdict(access)
+        )
+        if space.digest != self.digest:
+            raise ArtifactError(
+                f"the space {self.name!r} has the digest {space.digest}, but the privatizer was "
+                f"saved with {self.digest}: the space was changed since; its ε would be one of "
+                "another metric, so make a new privatizer"
+            )
+        return space
+
+
+@dataclass(frozen=True)
+class StoredConfig:
+    """Decisions that every kind of privatizer stores.
+
+    Attributes:
+        space: The space it works in.
+        mechanism: Name of the mechanism.
+        epsilon: ε, per unit of the mechanism's metric.
+        options: The mechanism's options.
+    """
+
+    space: SpaceReference
+    mechanism: str
+    epsilon: float
+    options: dict[str, Any]
+
+    # Types of the JSON values by field, and of fields that are stored together or not at all.
+    kinds: ClassVar[dict[str, Any]] = {
+        "space": dict,
+        "mechanism": str,
+        "epsilon": (float, int),
+        "options": dict,
+    }
+    optional: ClassVar[dict[str, Any]] = {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the decisions as JSON-ready values."""
+        return asdict(self)
+
+    def write(self, folder: Path) -> None:
+        """Write ``privatizer.json``, whole or not at all."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_record(folder / FILE, self.to_dict())
+
+    @classmethod
+    def read(cls: type[C], folder: Path, owner: str) -> C:
+        """Read ``privatizer.json``.
+
+        Args:
+            folder: Where it is.
+            owner: Name of the class that it is read for.
+
+        Raises:
+            ArtifactError: If it is damaged, of a newer format, for another class, or has not
+                exactly the fields it should: one that is missing or unknown may well be one that
+                privacy rests on.
+        """
+        path = folder / FILE
+        entries = read_record(path, "expected the folder of a privatizer")
+        for name in ("format_version", "library_name"):
+            del entries[name]
+        stored_owner = _owner(entries)
+        if stored_owner != owner:
+            raise ArtifactError(
+                f"{path}: this is a {stored_owner}; load it with {stored_owner}.from_pretrained"
+            )
+        kinds = cls.kinds | (cls.optional if cls.optional.keys() & entries.keys() else {})
+        require_fields(path, entries, kinds)
+        space = entries.pop("space")
+        require_fields(path, space, _SPACE_KINDS)
+        return cls(space=SpaceReference(**space), **entries)
+
+
+@dataclass(frozen=True)
+class PrivatizerConfig(StoredConfig):
+    """Decisions of a `DxPrivatizer` or a `SlotPrivatizer`.
+
+    Attributes:
+        text_column: Columns that are privatized.
+        output_column: Where the results go; None for the text columns themselves.
+        stopwords: Words released as they are, sorted.
+        oov: Treatment of words out of vocabulary.
+        case: "lower" or "preserve".
+        selector: What finds the slots, as `slots.selector_storage` describes it; None if all words
+            may be perturbed.
+        mask_column: Where the masks go, if anywhere.
+        spans_column: Where the spans go, if anywhere.
+    """
+
+    text_column: list[str]
+    output_column: list[str] | None
+    stopwords: list[str]
+    oov: str
+    case: str
+    selector: dict[str, Any] | None = field(default=None)
+    mask_column: list[str] | None = None
+    spans_column: list[str] | None = None
+
+    kinds: ClassVar[dict[str, Any]] = StoredConfig.kinds | {
+        "text_column": list,
+        "output_column": (list, NoneType),
+        "stopwords": list,
+        "oov": str,
+        "case": str,
+    }
+    optional: ClassVar[dict[str, Any]] = {
+        "selector": dict,
+        "mask_column": (list, NoneType),
+        "spans_column": (list, NoneType),
+    }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the decisions as JSON-ready values; nothing of slots if there are none."""
+        entries = asdict(self)
+        left_out = () if self.selector else self.optional
+        return {name: value for name, value in entries.items() if name not in left_out}
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of a privatizer beside its space and selector."""
+        left_out = ("space", "options", "selector")
+        others = {k: v for k, v in self.to_dict().items() if k not in left_out}
+        return others | {"stopwords": frozenset(self.stopwords)} | self.options
+
+
+@dataclass(frozen=True)
+class TokenPrivatizerConfig(StoredConfig):
+    """Decisions of a `TokenPrivatizer`.
+
+    Attributes:
+        ids_column: The column that is privatized.
+        tokenizer: Name or path of the tokenizer, and the digest of its vocabulary.
+    """
+
+    ids_column: str
+    tokenizer: dict[str, Any]
+
+    kinds: ClassVar[dict[str, Any]] = StoredConfig.kinds | {"ids_column": str, "tokenizer": dict}
+
+
+def owner_in(folder: Path) -> str:
+    """Return the name of the class that loads the privatizer in a folder.
+
+    Raises:
+        ArtifactError: If it holds none, or a damaged one.
+    """
+    return _owner(read_json(folder / FILE, "expected the folder of a privatizer"))
+
+
+def _owner(entries: Mapping[str, Any]) -> str:
+    if "tokenizer" in entries:
+        return "TokenPrivatizer"
+    return "SlotPrivatizer" if "selector" in entries else "DxPrivatizer"
+
+
+def find(name_or_path: str | Path, revision: str | None, access: HubOptions) -> Path | None:
+    """Find the folder of a stored privatizer.
+
+    Returns:
+        The folder; None if what the name stands for holds no privatizer.
+
+    Raises:
+        HubError: If the Hub refuses it or cannot be reached.
+    """
+    text = str(name_or_path)
+    if Path(text).is_dir():
+        folder = current_folder(text)
+        return folder if (folder / FILE).is_file() else None
+    if not may_be_repository(text):
+        return None
+    try:
+        return fetch(text, (FILE,), revision, access)[0]
+    except HubFileNotFoundError:
+        return None
+
+
+_SPACE_KINDS = {"name": str, "commit": (str, NoneType), "digest": str}

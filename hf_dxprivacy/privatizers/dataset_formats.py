@@ -1,0 +1,308 @@
+"""Adapters of the forms in which `Dataset.map` hands over rows, and takes results back."""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, describe_columns
+from hf_dxprivacy.privatizers.schema_metadata import released_metadata
+
+# The type of a new column: the name of a column that has it, or a function of the module `pyarrow`.
+ColumnType = str | Callable[[Any], Any]
+
+
+class DatasetBatch:
+    """A batch of rows as a mapping of columns, the form that `Dataset.map` uses by default.
+
+    Other forms are subclasses; `of` chooses. A mapping is merged by `Dataset.map`, so
+    `with_columns` returns the new columns only; a table is not, so it comes back whole.
+    """
+
+    # A table of one row is a table.
+    is_table = False
+
+    def __init__(self, examples: Any) -> None:
+        self.examples = examples
+
+    @staticmethod
+    def of(examples: Any, direct: str = "privatize() for texts") -> "DatasetBatch":
+        """Wrap what `Dataset.map` hands over.
+
+        Args:
+            examples: A mapping, or a table of pandas, polars or Arrow.
+            direct: What takes values outside a data set, for messages.
+
+        Raises:
+            InvalidTypeError: If it is neither, or the privatizer is called as a condition.
+        """
+        # A released row is true, so `filter` would keep the originals without a word.
+        caller = sys._getframe(1).f_back
+        if caller is not None and caller.f_code.co_name in _FILTERS:
+            raise InvalidTypeError(
+                "a privatizer is no condition, and filter(privatizer) would keep original rows: "
+                "use map(privatizer), and filter with a function of your own before or after"
+            )
+        if isinstance(examples, Mapping):
+            return DatasetBatch(examples)
+        for module, name, kind in _TABLES:
+            # An instance exists only if its library is loaded; importing it would cost a second.
+            if module in sys.modules and isinstance(examples, getattr(sys.modules[module], name)):
+                return kind(examples)
+        kind_name = f"{type(examples).__module__}.{type(examples).__name__}"
+        raise InvalidTypeError(
+            "expected an example or a batch (a dict, a pandas or polars DataFrame or an Arrow "
+            f"table, as Dataset.map gives them), got a {kind_name.removeprefix('builtins.')}; "
+            f"use {direct}, and Dataset.map without input_columns= and in another format, such as "
+            'with_format("arrow")'
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return [str(name) for name in self.examples]
+
+    def column(self, name: str) -> list[Any]:
+        """Return a column as a list of Python values."""
+        return list(self.examples[name])
+
+    def with_columns(self, columns: dict[str, list[Any]], types: Mapping[str, ColumnType]) -> Any:
+        """Return new columns in the form of the batch.
+
+        Args:
+            columns: The new columns.
+            types: The type of each: nothing can be inferred from a batch in which all values are
+                missing.
+        """
+        del types
+        return columns
+
+    def require(
+        self,
+        columns: Mapping[str, str],
+        outputs: Iterable[str] = (),
+        texts: Sequence[str] = (),
+    ) -> None:
+        """Require columns to be there, and outputs to overwrite no column but a text column.
+
+        Args:
+            columns: Names of columns, and the argument that names each, for messages.
+            outputs: The columns of the result.
+            texts: The columns that are privatized, which may be overwritten.
+
+        Raises:
+            InvalidValueError: If a column is missing, or would be lost.
+        """
+        present = self.names
+        for name, argument in columns.items():
+            if name not in present:
+                raise InvalidValueError(
+                    f"column {name!r} is not in the data: {describe_columns(present, name)}; name "
+                    f"the one to use with {argument}"
+                )
+        for name in outputs:
+            if name not in texts and name in present:
+                raise InvalidValueError(
+                    f"the data have a column {name!r} already, which would be lost; name another "
+                    "one for the result, or remove that column first"
+                )
+
+    def is_single(self, columns: Sequence[str], index: object, split: bool | None) -> bool:
+        """Tell a single example from a batch (a mapping of equally long columns).
+
+        Args:
+            columns: The columns that hold text.
+            index: The row index or indices that came along, if any.
+            split: Whether a cell is a list of tokens, if known.
+        """
+        # Only these names tell: values() would decode the images of a whole batch.
+        kind = type(self.examples).__name__
+        if kind in ("LazyRow", "LazyBatch"):
+            return kind == "LazyRow"
+        if index is not None:
+            return isinstance(index, Integral)
+        values = [self.examples[name] for name in columns]
+        if any(map(_is_one, values)):
+            return True
+        # A row with a token list looks like a batch of texts.
+        entry = next((entry for value in values for entry in value if entry is not None), None)
+        if split is not None and entry is not None:
+            return split and isinstance(entry, str)
+        # Another column may tell them apart.
+        values = list(self.examples.values())
+        return any(map(_is_one, values)) or len({len(value) for value in values}) > 1
+
+    def require_clear(self, columns: Sequence[str]) -> None:
+        """Require that a batch cannot be meant as the tokens of one row.
+
+        Raises:
+            InvalidValueError: If every text has one word at most, and nothing else tells.
+        """
+        if type(self.examples).__name__ == "LazyBatch":
+            return
+        texts = [text for name in columns for text in self.examples[name] if text is not None]
+        if texts and all(isinstance(text, str) and len(text.split()) <= 1 for text in texts):
+            raise InvalidValueError(
+                f"column {columns[0]!r} may hold a batch of one-word texts or the tokens of one "
+                "row, which differ with seed=, memoize= and oov='drop'; make the privatizer with "
+                "is_split_into_words=False for texts and True for tokens, or pass "
+                "with_indices=True to map"
+            )
+
+    def row_indices(self, indices: Any, size: int) -> Sequence[int] | None:
+        """Return the row indices that came beside the batch.
+
+        Args:
+            indices: As `Dataset.map` gives them.
+            size: Number of rows of the batch.
+
+        Raises:
+            InvalidTypeError: If they are not one index for each row.
+        """
+        if indices is None:
+            return None
+        if self.is_table and size == 1 and isinstance(indices, Integral):
+            return [int(indices)]
+        if np.ndim(indices) != 1 or len(indices) != size:
+            raise InvalidTypeError(
+                f"expected {size} row indices beside a batch of {size} rows, got a "
+                f"{type(indices).__name__}; use with_indices=True, and with_rank=True only beside "
+                "it"
+            )
+        return list(indices)
+
+
+class SingleRow(DatasetBatch):
+    """One example as a batch of one row."""
+
+    def column(self, name: str) -> list[Any]:
+        """Return the value of a column, as a list of one."""
+        return [self.examples[name]]
+
+    def with_columns(self, columns: dict[str, list[Any]], types: Mapping[str, ColumnType]) -> Any:
+        """Return the new values."""
+        del types
+        return {name: values[0] for name, values in columns.items()}
+
+    def row_indices(self, indices: Any, size: int) -> Sequence[int] | None:
+        """Return the index of the row."""
+        del size
+        return None if indices is None else [indices]
+
+
+class ArrowBatch(DatasetBatch):
+    """An Arrow table."""
+
+    is_table = True
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(map(str, self.examples.column_names))
+
+    def column(self, name: str) -> list[Any]:
+        """Return a column as a list of Python values."""
+        values: list[Any] = self.examples.column(name).to_pylist()
+        return values
+
+    def with_columns(self, columns: dict[str, list[Any]], types: Mapping[str, ColumnType]) -> Any:
+        """Return the table with the new columns, and without metadata made from the old ones."""
+        table, arrow = self.examples, sys.modules["pyarrow"]
+        for name, values in columns.items():
+            kind = types[name]
+            kind = table.schema.field(kind).type if isinstance(kind, str) else kind(arrow)
+            array, at = arrow.array(values, type=kind), table.schema.get_field_index(name)
+            if at < 0:
+                table = table.append_column(name, array)
+            else:
+                table = table.set_column(at, name, array)
+        # A text column may stay beside its result.
+        texts = {*columns, *(kind for kind in types.values() if isinstance(kind, str))}
+        fields = [f.remove_metadata() if f.name in texts else f for f in table.schema]
+        schema = arrow.schema(fields, released_metadata(table.schema, texts))
+        return arrow.Table.from_arrays(table.columns, schema=schema)
+
+
+class PandasBatch(DatasetBatch):
+    """A pandas DataFrame."""
+
+    is_table = True
+
+    def with_columns(self, columns: dict[str, list[Any]], types: Mapping[str, ColumnType]) -> Any:
+        """Return the frame with the new columns and without `attrs`, which may quote the texts."""
+        pandas = sys.modules["pandas"]
+        frame = self.examples.copy(deep=False)
+        frame.attrs = {}
+        for name, values in columns.items():
+            kind = types[name]
+            dtype = self.examples[kind].dtype if isinstance(kind, str) else object
+            text = isinstance(dtype, pandas.StringDtype)
+            frame[name] = pandas.Series(values, index=frame.index, dtype=dtype if text else object)
+        return frame
+
+
+class PolarsBatch(DatasetBatch):
+    """A polars DataFrame."""
+
+    is_table = True
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.examples.columns)
+
+    def column(self, name: str) -> list[Any]:
+        """Return a column as a list of Python values."""
+        values: list[Any] = self.examples[name].to_list()
+        return values
+
+    def with_columns(self, columns: dict[str, list[Any]], types: Mapping[str, ColumnType]) -> Any:
+        """Return the frame with the new columns."""
+        table = ArrowBatch(self.examples.to_arrow()).with_columns(columns, types)
+        return sys.modules["polars"].from_arrow(table)
+
+
+# Functions of `datasets` that call what was given to `filter`.
+_FILTERS = ("get_indices_from_mask_function", "add_mask")
+
+_TABLES: tuple[tuple[str, str, type[DatasetBatch]], ...] = (
+    ("pyarrow", "Table", ArrowBatch),
+    ("pandas", "DataFrame", PandasBatch),
+    ("polars", "DataFrame", PolarsBatch),
+)
+
+
+def _is_one(value: object) -> bool:
+    """Tell a value from a column of values."""
+    return (
+        isinstance(value, (str, bytes, Mapping))
+        or not hasattr(value, "__len__")
+        or getattr(value, "ndim", 1) == 0
+    )
+
+
+def column_names(
+    argument: str, given: str | Sequence[str], expected: int | None = None
+) -> tuple[str, ...]:
+    """Return one column name or several as a tuple.
+
+    Args:
+        argument: What they were given as, for messages.
+        given: The name or names.
+        expected: How many there must be.
+
+    Raises:
+        InvalidTypeError: If it is not a string, or a sequence of some.
+        InvalidValueError: If one comes twice, or the number is wrong.
+    """
+    is_names = isinstance(given, Sequence) and all(isinstance(name, str) for name in given)
+    result = (given,) if isinstance(given, str) else tuple(given) if is_names else ()
+    if not result:
+        raise InvalidTypeError(f"expected {argument} to be a column name or several, got {given!r}")
+    if len(set(result)) < len(result) or len(result) != (expected or len(result)):
+        raise InvalidValueError(
+            f"expected {argument} to name {expected or 'some'} different columns, got {result}"
+        )
+    return result

@@ -1,0 +1,683 @@
+"""`DxPrivatizer`: batches of rows in, the same batches with released words out."""
+
+import copy
+import json
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from difflib import get_close_matches
+from inspect import signature
+from numbers import Real
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar, overload
+
+from hf_dxprivacy._runtime import CPU, SetOnce, lazy_property
+from hf_dxprivacy.errors import (
+    ArtifactError,
+    InvalidTypeError,
+    InvalidValueError,
+    require_one_of,
+)
+from hf_dxprivacy.guarantee import PrivacyGuarantee, text_disclosures
+from hf_dxprivacy.hub import HubOptions, Publishable, cards, current_folder, fetch
+from hf_dxprivacy.mechanisms import (
+    FLAT,
+    MECHANISMS,
+    Mechanism,
+    required_index,
+    resolve_mechanism,
+)
+from hf_dxprivacy.privatizers import config
+from hf_dxprivacy.privatizers.batch import (
+    Case,
+    EncodedText,
+    OutOfVocabulary,
+    RowIds,
+    SlotColumns,
+    WordCounts,
+)
+from hf_dxprivacy.privatizers.budget import PrivacyBudget, validate_budget
+from hf_dxprivacy.privatizers.config import PrivatizerConfig, SpaceReference
+from hf_dxprivacy.privatizers.dataset_formats import (
+    ColumnType,
+    DatasetBatch,
+    SingleRow,
+    column_names,
+)
+from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
+from hf_dxprivacy.privatizers.permanent import (
+    Memoize,
+    Noise,
+    PermanentNoise,
+    SeededNoise,
+    noise_source,
+    released_words,
+    without_repetitions,
+)
+from hf_dxprivacy.slots import Selector, selector_storage
+from hf_dxprivacy.spaces import EmbeddingSpace, builtin_names
+from hf_dxprivacy.text import Cell, RowReader, detokenize, is_missing, stop_words
+
+logger = logging.getLogger(__name__)
+
+P = TypeVar("P", bound="DxPrivatizer")
+
+# What may differ between two uses of one stored privatizer.
+RUNTIME_ARGUMENTS = (
+    *("text_column", "output_column", "seed", "device"),
+    *("memoize", "user_column", "key", "budget", "is_split_into_words"),
+)
+# How guarantees place the unknown word where the vectors of the space play no part.
+UNIFORM_UNKNOWN = "which becomes any word of the space with the same probability"
+# After so many words a share of unknown ones above this is reported once.
+NOTED_WORDS, NOTED_SHARE = 100, 0.3
+
+
+class DxPrivatizer(SetOnce, Publishable):
+    """Replaces the words of texts by other words, with a metric differential privacy guarantee.
+
+    An instance goes straight into ``Dataset.map``, with ``batched=True`` or without, and with any
+    ``num_proc``. It holds no generator: every process draws from its own key. Its fingerprint is
+    stable, so a second ``map`` over the same data returns the cached release and no second one.
+
+    Args:
+        space: An `EmbeddingSpace`, the name of a built-in one, a folder, or a repository.
+        mechanism: A name ("hierarchical", "calibrated", "tem", "laplace", …), or a
+            `Mechanism` of the same space.
+        epsilon: ε > 0, per unit of the mechanism's metric. Always your decision; no default.
+        text_column: The column to privatize, or several. A cell is a text or a list of tokens; see
+            docs/columns.md.
+        output_column: Where the result goes, as many as text columns; by default the text columns
+            are overwritten.
+        stopwords: Words released as they are: None, "english", or any words.
+        oov: Treatment of a word that the space lacks: "centroid" treats all of them as one
+            input at the space's centroid, "drop" removes them, "keep" releases them unchanged,
+            which is a hole in the guarantee.
+        case: "lower" releases words as the vocabulary has them; "preserve" copies the letter case
+            of the original, and so releases it.
+        seed: None draws fresh noise. A whole number makes the result reproducible, whatever the
+            batch size and ``num_proc``; it must then stay secret and be hard to guess, as
+            ``secrets.randbits(128)`` is.
+        index: How "laplace" and "mahalanobis" search: "flat" (exact), or the kind of an index that
+            the space has, or is stored with.
+        device: Where they compute: "cpu", or "cuda" or "cuda:1" with the extra ``gpu``.
+        memoize: For data that are released again and again. "row": equal rows always become equal
+            rows, whatever else is in the data. "user": a word of a user always becomes the same
+            word. What is equal then shows; see docs/repeated-releases.md.
+        user_column: The column that says whose a row is, for memoize="user" or a budget of users.
+        key: The secret that `memoize` needs: 32 bytes or more, as ``secrets.token_bytes(32)``
+            makes them, or the `Path` of a file that holds them.
+        budget: A `PrivacyBudget` that is charged before anything is released.
+        is_split_into_words: Whether cells are lists of tokens, for calls that do not show it:
+            ``with_transform`` and streams, whose batch of texts looks like one row of tokens.
+        **options: The mechanism's own options, such as ``lam=`` for "mahalanobis".
+
+    Raises:
+        InvalidTypeError: If an argument is of the wrong type.
+        InvalidValueError: If an argument is out of range or unknown.
+    """
+
+    published_files: ClassVar[tuple[str, ...]] = (config.FILE, cards.README)
+    _owner: ClassVar[str] = "DxPrivatizer"
+    _runtime_arguments: ClassVar[tuple[str, ...]] = RUNTIME_ARGUMENTS
+
+    # What `SlotPrivatizer` perturbs, and where it says so; None for every word.
+    _selector: Selector | None = None
+    _slot_columns = SlotColumns((), ())
+
+    def __init__(
+        self,
+        space: "EmbeddingSpace | str | Path",
+        mechanism: "str | Mechanism | None" = None,
+        epsilon: float | None = None,
+        *,
+        text_column: str | Sequence[str] = "text",
+        output_column: str | Sequence[str] | None = None,
+        stopwords: str | Iterable[str] | None = None,
+        oov: OutOfVocabulary = "centroid",
+        case: Case = "lower",
+        seed: int | None = None,
+        index: str = FLAT,
+        device: str = CPU,
+        memoize: Memoize | None = None,
+        user_column: str | None = None,
+        key: bytes | Path | None = None,
+        budget: PrivacyBudget | None = None,
+        is_split_into_words: bool | None = None,
+        **options: Any,
+    ) -> None:
+        require_one_of((None, False, True), is_split_into_words=is_split_into_words)
+        require_one_of(("centroid", "drop", "keep"), oov=oov)
+        require_one_of(("lower", "preserve"), case=case)
+        self._noise: Noise = noise_source(seed, memoize, key)
+        if index != FLAT:
+            options["index"] = index
+        check_arguments(type(self), mechanism, options)
+        if isinstance(space, (str, Path)):
+            space = EmbeddingSpace.from_pretrained(space, index=required_index(mechanism, options))
+        self.mechanism = resolve_mechanism(mechanism, space, epsilon, options, device)
+        self.text_columns = column_names("text_column", text_column)
+        self.output_columns = (
+            self.text_columns
+            if output_column is None
+            else column_names("output_column", output_column, len(self.text_columns))
+        )
+        self.is_split_into_words = is_split_into_words
+        self.stopwords = stop_words(stopwords, tokens=bool(is_split_into_words))
+        self.oov: OutOfVocabulary = oov
+        self.case: Case = case
+        self.budget = validate_budget(budget, "word", "user")
+        self.user_column = _validate_user_column(user_column, memoize, budget)
+        # Words that this copy has looked up and those that the space lacks, for the owner of the
+        # data, and whether a warning was given.
+        self._seen = [0, 0, False]
+        # Whether the tokens of one row come out otherwise than as many texts of one word. A row has
+        # one user, so a column of them is a batch.
+        matters = seed is not None or memoize is not None or oov == "drop"
+        self._must_be_clear = matters and user_column is None and is_split_into_words is None
+
+    def __getstate__(self) -> dict[str, Any]:
+        derived = ("guarantee", "_context", "_reader", "_inputs", "_types", "_seen")
+        state = {k: v for k, v in self.__dict__.items() if k not in derived}
+        # A set iterates in another order in every process, and the fingerprint would follow.
+        state["stopwords"] = tuple(sorted(self.stopwords))
+        state["fingerprint_tag"] = fingerprint_tag(type(self).__name__, self.mechanism)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = {**state, "stopwords": frozenset(state["stopwords"]), "_seen": [0, 0, False]}
+        del state["fingerprint_tag"]
+        self.__dict__.update(state)
+
+    def with_noise(self: P, noise: Noise) -> P:
+        """Return the same privatizer with another noise source."""
+        changed = copy.copy(self)
+        changed._noise = noise
+        return changed
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{k}={v!r}" for k, v in self.mechanism.parameters.items())
+        selector = "" if self._selector is None else f", selector={self._selector!r}"
+        return f"{type(self).__name__}({self.space!r}, {settings}, oov={self.oov!r}{selector})"
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """The embedding space."""
+        return self.mechanism.space
+
+    @property
+    def epsilon(self) -> float:
+        """ε as it was asked for; `guarantee` says what is certified."""
+        return self.mechanism.epsilon
+
+    @property
+    def seed(self) -> int | None:
+        """The seed, a secret; None without one."""
+        return self._noise.seed if isinstance(self._noise, SeededNoise) else None
+
+    @property
+    def memoize(self) -> Memoize | None:
+        """What is always released in the same way: "row", "user", or nothing."""
+        return self._noise.unit if isinstance(self._noise, PermanentNoise) else None
+
+    @property
+    def index(self) -> str:
+        """Kind of the index that "laplace" and "mahalanobis" search."""
+        kind = self.mechanism.parameters.get("index", FLAT)
+        return str(kind)
+
+    @property
+    def device(self) -> str:
+        """Device of the search or of the distances."""
+        return self.mechanism.device
+
+    @property
+    def unknown_share(self) -> float | None:
+        """Share of words out of vocabulary among all that this process has looked up.
+
+        Computed from private text: for the owner of the data only, not to be released. Several
+        threads may lose some counts. None before the first word.
+        """
+        looked_up, unknown, _ = self._seen
+        return unknown / looked_up if looked_up else None
+
+    @lazy_property
+    def guarantee(self) -> PrivacyGuarantee:
+        """Guarantee for each word that goes through this privatizer, and what it rests on."""
+        bare = self.mechanism.guarantee
+        selected = () if self._selector is None else (SLOTS_ONLY, *self._selector.disclosures)
+        disclosures = text_disclosures(
+            *(self.oov, self.case, len(self.stopwords)),
+            *(self.seed is not None, self.memoize),
+            unknown=UNIFORM_UNKNOWN
+            if self.mechanism.own_metric
+            else "at the centroid of the space",
+            shapes=bool(self.space.shapes),
+        )
+        # Whether any word may have been any other, as far as a release shows for certain. A word
+        # that is equal to another one of its user can be told from one that is not.
+        covered = self.oov == "centroid" and self.case == "lower" and not self.stopwords
+        covered = covered and self._selector is None and self.memoize != "user"
+        return replace(
+            bare,
+            ldp_epsilon=bare.ldp_epsilon if covered else math.inf,
+            assumptions=(*bare.assumptions, *disclosures, *selected),
+            log_ratio_bound=self._bound,
+        )
+
+    @property
+    def config(self) -> PrivatizerConfig:
+        """All decisions but the seed, as they are stored.
+
+        Raises:
+            InvalidValueError: If the space, or a part of the selector, is in memory only.
+        """
+        mechanism, slots = self.mechanism, self._slot_columns
+        selector = None if self._selector is None else selector_storage.describe(self._selector)
+        return PrivatizerConfig(
+            space=SpaceReference.to(self.space),
+            mechanism=mechanism.name,
+            epsilon=mechanism.epsilon,
+            options={name: mechanism.parameters[name] for name in mechanism.options},
+            text_column=list(self.text_columns),
+            # Named only if it differs: with another text column, the original text must not be left
+            # beside the result.
+            output_column=(
+                None if self.output_columns == self.text_columns else list(self.output_columns)
+            ),
+            stopwords=sorted(self.stopwords),
+            oov=self.oov,
+            case=self.case,
+            selector=selector,
+            mask_column=list(slots.mask) or None,
+            spans_column=list(slots.spans) or None,
+        )
+
+    # Rows in, rows out
+
+    def __call__(
+        self,
+        examples: Any,
+        indices: Any = None,
+        rank: int | None = None,
+        *,
+        on_counts: Callable[[WordCounts], None] | None = None,
+    ) -> Any:
+        """Privatize one example or a batch, as `Dataset.map` hands them over.
+
+        Args:
+            examples: A row or a batch: a dict (of lists), or a table of pandas, polars or Arrow.
+            indices: The row index or indices, with ``with_indices=True``; used with a seed,
+                and by a budget.
+            rank: The worker's number, with ``with_rank=True`` beside it; not used.
+            on_counts: Called with the `WordCounts` of each text column. They are private.
+
+        Returns:
+            The output columns; for a table, the table with them.
+
+        Raises:
+            InvalidValueError: If a column is missing or would be lost, or a row lacks its user.
+            BudgetExceededError: If the budget does not suffice. Nothing is released then.
+            InvalidTypeError: If a cell is neither text, tokens nor missing.
+        """
+        del rank
+        batch = DatasetBatch.of(examples)
+        batch.require(self._inputs, self._types, self.text_columns)
+        if not batch.is_table:
+            if batch.is_single(self.text_columns, indices, self.is_split_into_words):
+                batch = SingleRow(examples)
+            elif indices is None and self._must_be_clear:
+                batch.require_clear(self.text_columns)
+        cells = {name: batch.column(name) for name in self._inputs}
+        row_ids = RowIds(batch.row_indices(indices, len(cells[self.text_columns[0]])))
+        if self.user_column is not None:
+            row_ids = row_ids.with_users(cells[self.user_column], self.user_column)
+        columns = [self._encode(name, cells[name], row_ids, cells) for name in self.text_columns]
+        return batch.with_columns(self._release(columns, on_counts), self._types)
+
+    @overload
+    def privatize(self, texts: str) -> str: ...
+    @overload
+    def privatize(self, texts: Iterable[Any]) -> list[Cell]: ...
+    def privatize(self, texts: Any) -> Any:
+        """Privatize a text, or several.
+
+        Args:
+            texts: A string, or several (or token lists; None passes through).
+
+        Returns:
+            The released text or texts.
+
+        Raises:
+            BudgetExceededError: If the budget does not suffice. Nothing is released then.
+            InvalidTypeError: If it is neither, or one of them is neither text, tokens nor missing.
+        """
+        if isinstance(texts, str):
+            return self.privatize_counted([texts])[0][0]
+        if isinstance(texts, (bytes, Mapping)) or not isinstance(texts, Iterable):
+            raise InvalidTypeError(
+                f"expected a text or a sequence of texts, got a {type(texts).__name__}; "
+                "rows of a dataset go through the privatizer itself, as in dataset.map(privatizer)"
+            )
+        return self.privatize_counted(list(texts))[0]
+
+    def privatize_counted(
+        self, cells: Sequence[Any], column: str = "text", keys: Sequence[int] | None = None
+    ) -> tuple[list[Cell], WordCounts]:
+        """Privatize cells, and count the words per action.
+
+        Args:
+            cells: Texts, token lists or None.
+            column: The column's name, which tells its seeded noise from another column's.
+            keys: Row indices, for seeded noise and for a budget.
+
+        Returns:
+            The released cells and the counts. Only the cells are covered by the guarantee.
+        """
+        if self.user_column is not None:
+            raise InvalidValueError(
+                f"user_column={self.user_column!r} is set, so call the privatizer on rows that "
+                "have that column, as dataset.map(privatizer) does, not on bare texts"
+            )
+        counts: list[WordCounts] = []
+        released = self._release([self._encode(column, cells, RowIds(keys), None)], counts.append)
+        return released[self.output_columns[0]], counts[0]
+
+    def _encode(
+        self,
+        name: str,
+        cells: Sequence[Any],
+        row_ids: RowIds,
+        batch: Mapping[str, list[Any]] | None,
+    ) -> EncodedText:
+        rows = self._reader.read_column(cells, name, row_ids.indices)
+        masks = None if self._selector is None else self._selector.masks(rows, batch)
+        return EncodedText.encode(
+            *(name, rows, row_ids, self.mechanism.space),
+            stopwords=self.stopwords,
+            oov=self.oov,
+            case=self.case,
+            masks=masks,
+        )
+
+    def _release(
+        self,
+        columns: Sequence[EncodedText],
+        on_counts: Callable[[WordCounts], None] | None,
+    ) -> dict[str, list[Any]]:
+        """Charge the budget, draw other words, and return all output columns."""
+        if self.budget is not None:
+            unit = self.budget.unit
+            self.budget.charge([column.expense(self.mechanism, unit) for column in columns])
+        mechanism = self.mechanism
+        result: dict[str, list[Any]] = {}
+        for at, column in enumerate(columns):
+            outputs = self._noise.draw(mechanism, column, lambda: self._context)
+            new = released_words(self._noise, mechanism, column, outputs, lambda: self._context)
+            words = column.released(new)
+            result[self.output_columns[at]] = detokenize(column.rows, words)
+            if self._selector is not None:
+                result |= self._slot_columns.of(at, column, words)
+            space = mechanism.space
+            counts = column.counts(outputs, space.is_shape if space.shapes else None)
+            self._note(counts)
+            if on_counts is not None:
+                on_counts(counts)
+        return result
+
+    def _note(self, counts: WordCounts) -> None:
+        """Add up counts, and warn once if the space hardly knows the words."""
+        seen = self._seen
+        seen[0] += counts.replaced + counts.unchanged + counts.out_of_vocabulary
+        seen[1] += counts.out_of_vocabulary
+        if seen[0] >= NOTED_WORDS and seen[1] > NOTED_SHARE * seen[0] and not seen[2]:
+            seen[2] = True
+            logger.warning(
+                "more than %.0f %% of the words are not in the space, and come out as words that "
+                "have nothing to do with them; is the text in the language of the space? "
+                "privatizer.unknown_share has the share, which is private",
+                100 * NOTED_SHARE,
+            )
+
+    @lazy_property
+    def _context(self) -> str:
+        """All that decides what is drawn, for which word and by which law: bound to the seed."""
+        kept = sorted(self.stopwords)
+        return json.dumps([self.space.digest, self.mechanism.law, self.oov, kept])
+
+    @lazy_property
+    def _reader(self) -> RowReader:
+        return RowReader()
+
+    @lazy_property
+    def _inputs(self) -> dict[str, str]:
+        """All columns that are read, and the argument that names each."""
+        selector = self._selector
+        read = {} if selector is None else dict.fromkeys(selector.columns, repr(selector))
+        owner = {} if self.user_column is None else {self.user_column: "user_column="}
+        return read | owner | dict.fromkeys(self.text_columns, "text_column=")
+
+    @lazy_property
+    def _types(self) -> dict[str, ColumnType]:
+        """The type of each output column."""
+        texts = dict(zip(self.output_columns, self.text_columns, strict=True))
+        return texts | dict(self._slot_columns.types())
+
+    # The bound of two texts
+
+    def _bound(self, text_a: Any, text_b: Any) -> float:
+        """Bound the log-ratio of two texts; see `PrivacyGuarantee.bound`."""
+        first, second = self._encode_one(text_a), self._encode_one(text_b)
+        if first.visible(0) != second.visible(0):
+            return math.inf
+        if self.memoize != "user":
+            return self.mechanism.id_bound(first.inputs, second.inputs)
+        distinct = without_repetitions(first.inputs, second.inputs)
+        return math.inf if distinct is None else self.mechanism.id_bound(*distinct)
+
+    def _encode_one(self, text: Any) -> EncodedText:
+        """Encode a text, a list of tokens or, for a selector of columns, a row."""
+        name = self.text_columns[0]
+        row = text if isinstance(text, Mapping) and self._selector is not None else {name: text}
+        if name not in row:
+            raise InvalidValueError(f"expected rows with the column {name!r} to bound")
+        if is_missing(row[name]):
+            raise InvalidTypeError("expected two texts or lists of tokens, got a missing one")
+        if self.is_split_into_words and isinstance(row[name], str):
+            raise InvalidTypeError(
+                "expected lists of tokens, got a text: the privatizer was made with "
+                "is_split_into_words=True, and a token is one word whatever it holds"
+            )
+        batch = {column: [row[column]] for column in self._inputs if column in row}
+        return self._encode(name, batch[name], RowIds(), batch)
+
+    # Folders and the Hub
+
+    @classmethod
+    def from_pretrained(
+        cls: type[P],
+        name_or_path: str | Path,
+        *,
+        revision: str | None = None,
+        cache_dir: str | Path | None = None,
+        token: str | bool | None = None,
+        local_files_only: bool = False,
+        force_download: bool = False,
+        **arguments: Any,
+    ) -> P:
+        """Make a privatizer over a stored space, or load a stored privatizer.
+
+        Args:
+            name_or_path: Name of a built-in space, a local folder, or a repository on the Hub.
+            revision: Branch, tag or commit on the Hub; the main branch by default.
+            cache_dir: Cache of the Hub's files; ``$HF_HUB_CACHE`` by default.
+            token: A token for the Hub, True for the stored one, False for none.
+            local_files_only: Use what the cache has, and no network.
+            force_download: Fetch again what the cache has.
+            **arguments: With a space, as for the class; ``epsilon=`` is required. With a
+                privatizer, which has its own ε and logs it: ``text_column``, ``output_column``,
+                ``seed``, ``device``, ``memoize``, ``user_column``, ``key``, ``budget``,
+                ``is_split_into_words``.
+
+        Raises:
+            InvalidValueError: If there is no such space or privatizer, or ε is missing.
+            InvalidTypeError: If an argument is not for a stored privatizer.
+            HubError: If the Hub refuses it or cannot be reached.
+            ArtifactError: If a file is missing, altered or of a newer format, or the space that a
+                privatizer refers to has changed.
+        """
+        access = HubOptions(cache_dir, token, local_files_only, force_download)
+        # A stored privatizer has its ε; looking for one costs a request that a space need not.
+        if "epsilon" not in arguments:
+            folder = config.find(name_or_path, revision, access)
+            if folder is not None:
+                return cls._load(folder, access, arguments, str(name_or_path))
+        elif (current_folder(name_or_path) / config.FILE).is_file():
+            raise InvalidValueError(
+                f"{name_or_path} holds a privatizer, which has its own ε: leave epsilon out, or "
+                "load it and make another privatizer over its space"
+            )
+        index = required_index(arguments.get("mechanism"), arguments)
+        space = EmbeddingSpace.from_pretrained(
+            name_or_path, revision=revision, index=index, **asdict(access)
+        )
+        return cls(space, **arguments)
+
+    @classmethod
+    def _load(
+        cls: type[P], folder: Path, access: HubOptions, arguments: dict[str, Any], name: str
+    ) -> P:
+        if other := sorted(set(arguments) - set(cls._runtime_arguments)):
+            raise InvalidTypeError(
+                f"a stored privatizer brings its own settings, got {', '.join(other)}; only "
+                f"{', '.join(cls._runtime_arguments)} may be given. To change more, load it and "
+                "make another privatizer over its space"
+            )
+        stored = PrivatizerConfig.read(folder, cls._owner)
+        try:
+            space = stored.space.load(access, required_index(stored.mechanism, stored.options))
+            own = stored.arguments()
+            if stored.selector is not None:
+                # What is on the Hub is fetched file by file; the folder has the commit's name.
+                if not Path(name).is_dir():
+                    files = (config.FILE, *selector_storage.files(stored.selector))
+                    fetch(name, files, folder.name, access)
+                own["selector"] = selector_storage.load(stored.selector, folder)
+            privatizer = cls(space, **own | arguments)
+        except (InvalidTypeError, InvalidValueError) as error:
+            raise ArtifactError(f"{folder / config.FILE}: {error}") from error
+        logger.warning("loaded a privatizer that is %s", str(privatizer.guarantee).split("\n")[0])
+        return privatizer
+
+    def _save(self, folder: Path) -> None:
+        # First what says whether it can be saved at all.
+        stored = self.config
+        if self._selector is not None:
+            selector_storage.save(self._selector, folder)
+        stored.write(folder)
+
+    def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
+        stored = self.config
+        limits = ("memoize and its key", self.memoize), ("the budget", self.budget)
+        if left_out := [what for what, value in limits if value is not None]:
+            logger.warning(
+                "not stored: %s; without them, given again to from_pretrained, what is loaded "
+                "makes new releases",
+                ", ".join(left_out),
+            )
+        # The card is about what is loaded from here, which has no seed, key or budget.
+        arguments = stored.arguments() | {"is_split_into_words": self.is_split_into_words}
+        if self._selector is not None:
+            arguments["selector"] = self._selector
+        loaded = type(self)(self.space, **arguments)
+        cards.write_privatizer_card(
+            folder,
+            stored.to_dict(),
+            str(loaded.guarantee),
+            ships=stored.space.name in builtin_names(),
+            license=license,
+            name=name,
+        )
+
+    def _check_publishable(self, license: str | None) -> None:
+        cards.require_licence(license, {})
+        self.config.space.require_public()
+        if self._selector is not None:
+            selector_storage.require_public(self._selector)
+
+
+# Added to the disclosures of a privatizer that perturbs slots only.
+SLOTS_ONLY = (
+    "Only slots are perturbed. Not covered, released: every other word as it is, and which words "
+    "are slots (the mask). The statement holds for inputs that have the same other words and the "
+    "same mask."
+)
+
+# Names that papers and other programs have for a mechanism.
+_ALIASES = {"madlib": "laplace", "exponential": "tem", "poincare": "hyperbolic"}
+_ELSEWHERE = {
+    "selector": "SlotPrivatizer",
+    "mask_column": "SlotPrivatizer",
+    "spans_column": "SlotPrivatizer",
+    "tokenizer": "TokenPrivatizer",
+    "ids_column": "TokenPrivatizer",
+}
+
+
+def check_arguments(privatizer: type, mechanism: object, options: Mapping[str, Any]) -> None:
+    """Refuse a mechanism or an argument that is misspelt, and say what was probably meant.
+
+    Args:
+        privatizer: The class that is made.
+        mechanism: What was given for the mechanism.
+        options: Arguments that the class itself does not have.
+
+    Raises:
+        InvalidTypeError: If the mechanism is a number, or an argument is not known.
+        InvalidValueError: If there is no mechanism of that name.
+    """
+    if isinstance(mechanism, Real):
+        raise InvalidTypeError(
+            f"expected mechanism to be a name or a Mechanism, got the number {mechanism}; "
+            f"did you mean epsilon={mechanism}?"
+        )
+    if not isinstance(mechanism, str):
+        return
+    if mechanism not in MECHANISMS:
+        near = get_close_matches(str(mechanism).lower(), [*MECHANISMS, *_ALIASES], 1)
+        meant = [_ALIASES.get(name, name) for name in near]
+        hint = f"; did you mean {meant[0]!r}?" if meant else ""
+        choices = ", ".join(map(repr, MECHANISMS))
+        raise InvalidValueError(
+            f"expected mechanism to be one of {choices}; got mechanism={mechanism!r}{hint}"
+        )
+    own = MECHANISMS[mechanism].options
+    # Whether a mechanism has a use for an index is its own to say.
+    for name in options.keys() - {*own, "index"}:
+        if name in _ELSEWHERE:
+            raise InvalidTypeError(f"{name}= is an argument of {_ELSEWHERE[name]}")
+        known = {p for kind in privatizer.__mro__[:-1] for p in signature(kind).parameters}
+        usual: list[str] = [
+            m for m in ("text_column", "ids_column") if name == "column" and m in known
+        ]
+        if near := usual or get_close_matches(name, [*sorted(known), *own], 1):
+            raise InvalidTypeError(f"there is no argument {name}=; did you mean {near[0]}=?")
+
+
+def _validate_user_column(
+    name: str | None, memoize: Memoize | None, budget: PrivacyBudget | None
+) -> str | None:
+    """Check the name of a column of users against what it is for.
+
+    Raises:
+        InvalidTypeError: If it is of the wrong type.
+        InvalidValueError: If it is missing, or for nothing.
+    """
+    needed = memoize == "user" or (budget is not None and budget.unit == "user")
+    if needed != (name is not None):
+        raise InvalidValueError(
+            'memoize="user" and a budget of users need user_column=, the column that says whose a '
+            "row is, and nothing else does"
+        )
+    return None if name is None else column_names("user_column", name, 1)[0]

@@ -1,0 +1,456 @@
+"""`TokenPrivatizer`: token ids in, token ids out, for data sets that are already tokenized."""
+
+import copy
+import hashlib
+import json
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from numbers import Integral
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from hf_dxprivacy._runtime import CPU, SetOnce, lazy_property, require
+from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
+from hf_dxprivacy.guarantee import PrivacyGuarantee, token_disclosures
+from hf_dxprivacy.hub import HubOptions, Publishable, builtin_names, cards, fetch
+from hf_dxprivacy.hub.artifact import require_fields
+from hf_dxprivacy.mechanisms import Mechanism, required_index, resolve_mechanism
+from hf_dxprivacy.privatizers import config
+from hf_dxprivacy.privatizers.batch import EncodedColumn, Ids, RowIds
+from hf_dxprivacy.privatizers.budget import PrivacyBudget, validate_budget
+from hf_dxprivacy.privatizers.config import SpaceReference, TokenPrivatizerConfig
+from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow, column_names
+from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
+from hf_dxprivacy.privatizers.permanent import FreshNoise, Noise, SeededNoise, noise_source
+from hf_dxprivacy.privatizers.text_privatizer import check_arguments
+from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.text import TokenVocabulary, token_vocabulary
+
+logger = logging.getLogger(__name__)
+
+# Rows of the space for tokens that are none: out of vocabulary, or not perturbed.
+_OUTSIDE = -1
+_KEPT = -2
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedTokens(EncodedColumn):
+    """A column of token ids.
+
+    Attributes:
+        rows: The ids of each row; None for a missing one.
+    """
+
+    rows: Sequence[Ids | None]
+
+    @classmethod
+    def encode(
+        cls,
+        name: str,
+        rows: Sequence[Ids | None],
+        row_ids: RowIds,
+        table: NDArray[np.int32],
+    ) -> "EncodedTokens":
+        """Look up token ids in a table of their rows of the space."""
+        lengths = [0 if row is None else len(row) for row in rows]
+        offsets = [*accumulate(lengths, initial=0)]
+        ids = table[_joined(rows)].astype(np.int64)
+        return cls(name, row_ids, offsets, ids, ids != _KEPT, rows)
+
+    def contents(self) -> Iterator[Sequence[str]]:
+        """Return for each row its ids."""
+        for row in self.rows:
+            yield ("" if row is None else row.tobytes().hex(),)
+
+    def decode(self, outputs: Ids, tokens: Ids) -> list[Ids | None]:
+        """Return the released rows, given the outputs and the token of each row of the space."""
+        released = _joined(self.rows)
+        released[self.perturbed] = tokens[outputs]
+        parts = np.split(released, self.offsets[1:])[:-1]
+        pairs = zip(self.rows, parts, strict=True)
+        return [None if row is None else part for row, part in pairs]
+
+
+def _joined(rows: Sequence[Ids | None]) -> Ids:
+    # The empty array is for a batch without rows.
+    return np.concatenate([np.empty(0, np.int64), *(row for row in rows if row is not None)])
+
+
+class TokenPrivatizer(SetOnce, Publishable):
+    """Replaces the tokens of tokenized texts by other tokens, with metric differential privacy.
+
+    Special tokens stay where they are, and no row changes its length, so attention masks and token
+    types stay valid. The token for unknown words is not kept, since where it stands depends on the
+    text: it is replaced, as is every token that the space lacks. A padding token that is the same
+    one is replaced too.
+
+    An instance goes straight into ``Dataset.map``, with ``batched=True`` or without, and with any
+    ``num_proc``. It holds no generator, and of the tokenizer only tables of ids.
+
+    >>> tokenizer = AutoTokenizer.from_pretrained("sentence-transformers/all-MiniLM-L6-v2")
+    >>> space = EmbeddingSpace.from_transformers(
+    ...     "sentence-transformers/all-MiniLM-L6-v2", subwords=True
+    ... )
+    >>> privatizer = TokenPrivatizer(space, tokenizer, "calibrated", 10.0)
+    >>> tokenized = dataset.map(lambda batch: tokenizer(batch["text"]), batched=True)
+    >>> released = tokenized.map(privatizer, batched=True).remove_columns("text")
+
+    Args:
+        space: An `EmbeddingSpace` whose words are tokens of the tokenizer, by their names in it,
+            or the name of a stored one. `EmbeddingSpace.from_transformers` with ``subwords=True``
+            makes one of all tokens; only those of the space ever come out.
+        tokenizer: The tokenizer that made the ids: a `tokenizers.Tokenizer`, or one of
+            `transformers` that is backed by it.
+        mechanism: A name ("hierarchical", "calibrated", "tem", "laplace", …), or a
+            `Mechanism` of the same space.
+        epsilon: ε > 0, per unit of the mechanism's metric. Always your decision; no default.
+        ids_column: The column to privatize.
+        seed: None draws fresh noise. A whole number makes the result reproducible, whatever the
+            batch size and ``num_proc``; it must then stay secret and be hard to guess, as
+            ``secrets.randbits(128)`` is.
+        device: As for `DxPrivatizer`.
+        budget: A `PrivacyBudget` with unit "word" that is charged before anything is released; a
+            token counts as a word.
+        **options: The mechanism's own options, such as ``lam=`` for "mahalanobis".
+
+    Raises:
+        InvalidTypeError: If an argument is of the wrong type.
+        InvalidValueError: If an argument is out of range or unknown, words of the space are no
+            tokens, or the budget is one of users.
+    """
+
+    published_files: ClassVar[tuple[str, ...]] = (config.FILE, cards.README)
+
+    def __init__(
+        self,
+        space: EmbeddingSpace | str | Path,
+        tokenizer: Any = None,
+        mechanism: str | Mechanism | None = None,
+        epsilon: float | None = None,
+        *,
+        ids_column: str = "input_ids",
+        seed: int | None = None,
+        device: str = CPU,
+        budget: PrivacyBudget | None = None,
+        **options: Any,
+    ) -> None:
+        self._noise: Noise = noise_source(seed, None, None)
+        check_arguments(type(self), mechanism, options)
+        if tokenizer is None:
+            raise InvalidTypeError(
+                "tokenizer is missing: pass the tokenizer that made the ids, a "
+                "tokenizers.Tokenizer or one of transformers"
+            )
+        if isinstance(space, (str, Path)):
+            space = EmbeddingSpace.from_pretrained(space, index=required_index(mechanism, options))
+        self.mechanism = resolve_mechanism(mechanism, space, epsilon, options, device)
+        (self.ids_column,) = column_names("ids_column", ids_column, 1)
+        self.budget = validate_budget(budget, "word")
+        vocabulary = TokenVocabulary.of(tokenizer)
+        self._rows = _rows_of_tokens(space, vocabulary)
+        name = getattr(tokenizer, "name_or_path", "")
+        if name and Path(name).is_dir():
+            name = str(Path(name).resolve())
+        self._tokenizer: dict[str, str | None] = {
+            "name": name or None,
+            "digest": _digest(vocabulary),
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        derived = ("guarantee", "_context", "_tokens")
+        state = {name: value for name, value in self.__dict__.items() if name not in derived}
+        return state | {"fingerprint_tag": fingerprint_tag(type(self).__name__, self.mechanism)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({k: v for k, v in state.items() if k != "fingerprint_tag"})
+
+    def with_noise(self, noise: Noise) -> "TokenPrivatizer":
+        """Return the same privatizer with another noise source."""
+        changed = copy.copy(self)
+        changed._noise = noise
+        return changed
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{k}={v!r}" for k, v in self.mechanism.parameters.items())
+        return f"{type(self).__name__}({self.space!r}, {settings})"
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """The embedding space."""
+        return self.mechanism.space
+
+    @property
+    def epsilon(self) -> float:
+        """ε as it was asked for; `guarantee` says what is certified."""
+        return self.mechanism.epsilon
+
+    @property
+    def seed(self) -> int | None:
+        """The seed, a secret; None without one."""
+        return self._noise.seed if isinstance(self._noise, SeededNoise) else None
+
+    @lazy_property
+    def guarantee(self) -> PrivacyGuarantee:
+        """Guarantee for each token that is not special, and what it rests on.
+
+        Its `bound` takes two sequences of token ids.
+        """
+        bare = self.mechanism.guarantee
+        return replace(
+            bare,
+            unit="token",
+            assumptions=(*bare.assumptions, *token_disclosures(self.seed is not None)),
+            log_ratio_bound=self._bound,
+        )
+
+    def __call__(self, examples: Any, indices: Any = None, rank: int | None = None) -> Any:
+        """Privatize one example or a batch, as `Dataset.map` hands them over.
+
+        Args:
+            examples: A row or a batch: a dict (of lists, arrays or tensors), or a table of pandas,
+                polars or Arrow.
+            indices: The row index or indices, with ``with_indices=True``; used with a seed,
+                and by a budget.
+            rank: The worker's number, with ``with_rank=True`` beside it; not used.
+
+        Returns:
+            The column of ids; for a table, the table with it.
+
+        Raises:
+            InvalidValueError: If the column is missing, or an id out of range.
+            BudgetExceededError: If the budget does not suffice. Nothing is released then.
+            InvalidTypeError: If a cell holds no ids.
+        """
+        del rank
+        name = self.ids_column
+        batch = DatasetBatch.of(examples, "privatize_ids() for ids")
+        batch.require({name: "ids_column="})
+        cells = batch.column(name) if batch.is_table else examples[name]
+        if not batch.is_table and self._is_single(cells, indices):
+            batch, cells = SingleRow(examples), [cells]
+        row_ids = RowIds(batch.row_indices(indices, len(cells)))
+        released = token_vocabulary.like(self._privatized(cells, row_ids), cells)
+        return batch.with_columns({name: released}, {name: name})
+
+    @property
+    def config(self) -> TokenPrivatizerConfig:
+        """All decisions but the seed, as they are stored.
+
+        Raises:
+            InvalidValueError: If the space or the tokenizer is in memory only.
+        """
+        if self._tokenizer["name"] is None:
+            raise InvalidValueError(
+                "the tokenizer has no name or path, so nothing can refer to it; save it as one of "
+                "transformers, load it from there with AutoTokenizer.from_pretrained, and make the "
+                "privatizer with that"
+            )
+        mechanism = self.mechanism
+        return TokenPrivatizerConfig(
+            space=SpaceReference.to(self.space),
+            mechanism=mechanism.name,
+            epsilon=mechanism.epsilon,
+            options={name: mechanism.parameters[name] for name in mechanism.options},
+            ids_column=self.ids_column,
+            tokenizer=dict(self._tokenizer),
+        )
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name_or_path: str | Path,
+        *,
+        tokenizer: Any = None,
+        revision: str | None = None,
+        cache_dir: str | Path | None = None,
+        token: str | bool | None = None,
+        local_files_only: bool = False,
+        force_download: bool = False,
+        **arguments: Any,
+    ) -> "TokenPrivatizer":
+        """Load a stored privatizer.
+
+        Args:
+            name_or_path: A local folder, or a repository on the Hub.
+            tokenizer: Its tokenizer; by default the one that it was saved with is loaded.
+            revision: Branch, tag or commit on the Hub; the main branch by default.
+            cache_dir: Cache of the Hub's files; ``$HF_HUB_CACHE`` by default.
+            token: A token for the Hub, True for the stored one, False for none.
+            local_files_only: Use what the cache has, and no network.
+            force_download: Fetch again what the cache has.
+            **arguments: ``ids_column``, ``seed``, ``device`` and ``budget``, as for the class.
+
+        Raises:
+            InvalidValueError: If there is no such privatizer.
+            InvalidTypeError: If an argument is not for a stored privatizer.
+            HubError: If the Hub refuses it or cannot be reached.
+            ArtifactError: If a file is missing, altered or of a newer format, or the space or the
+                tokenizer has changed.
+        """
+        if other := sorted(arguments.keys() - {"ids_column", "seed", "device", "budget"}):
+            raise InvalidTypeError(
+                f"a stored privatizer brings its own settings, got {', '.join(other)}; only "
+                "ids_column, seed, device and budget may be given"
+            )
+        options = HubOptions(cache_dir, token, local_files_only, force_download)
+        folder = config.find(name_or_path, revision, options)
+        if folder is None:
+            raise InvalidValueError(
+                f"{name_or_path} holds no privatizer; TokenPrivatizer(space, tokenizer, mechanism, "
+                "epsilon) makes one over a space"
+            )
+        stored = TokenPrivatizerConfig.read(folder, "TokenPrivatizer")
+        require_fields(folder / config.FILE, stored.tokenizer, {"name": str, "digest": str})
+        name, digest = stored.tokenizer["name"], stored.tokenizer["digest"]
+        if tokenizer is None:
+            tokenizer = _load_tokenizer(name, digest, options)
+        if _digest(TokenVocabulary.of(tokenizer)) != digest:
+            raise ArtifactError(
+                f"{folder / config.FILE}: the tokenizer {name!r} has another vocabulary than the "
+                "one that the privatizer was saved with; make a new privatizer"
+            )
+        try:
+            space = stored.space.load(options, required_index(stored.mechanism, stored.options))
+            own = {"ids_column": stored.ids_column, **stored.options, **arguments}
+            privatizer = cls(space, tokenizer, stored.mechanism, stored.epsilon, **own)
+        except (InvalidTypeError, InvalidValueError) as error:
+            raise ArtifactError(f"{folder / config.FILE}: {error}") from error
+        privatizer._tokenizer = {"name": name, "digest": digest}
+        logger.warning("loaded a privatizer that is %s", str(privatizer.guarantee).split("\n")[0])
+        return privatizer
+
+    def _save(self, folder: Path) -> None:
+        self.config.write(folder)
+
+    def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
+        stored = self.config
+        # What is loaded from here has no seed.
+        guarantee = str(self.with_noise(FreshNoise()).guarantee)
+        ships = stored.space.name in builtin_names()
+        cards.write_privatizer_card(
+            folder, stored.to_dict(), guarantee, ships=ships, license=license, name=name
+        )
+
+    def _check_publishable(self, license: str | None) -> None:
+        cards.require_licence(license, {})
+        stored = self.config
+        stored.space.require_public()
+        if Path(stored.tokenizer["name"]).is_dir():
+            raise InvalidValueError(
+                "the tokenizer is in a local folder, where no other machine finds it; push it, "
+                "load it from the Hub, and make the privatizer with that"
+            )
+
+    def _is_single(self, cells: Any, indices: Any) -> bool:
+        if indices is None:
+            return token_vocabulary.is_row(cells)
+        return isinstance(indices, Integral)
+
+    def privatize_ids(self, token_ids: Any) -> Any:
+        """Privatize a sequence of token ids, or a batch of them.
+
+        Args:
+            token_ids: Whole numbers, as a list, an array or a tensor; or a list of such rows, which
+                may differ in length (None passes through), or a 2-D array or tensor.
+
+        Returns:
+            The released ids in the same form.
+
+        Raises:
+            InvalidTypeError: If it is neither.
+            InvalidValueError: If an id is out of range.
+        """
+        if token_vocabulary.is_row(token_ids):
+            released = self._privatized([token_ids], RowIds())[0]
+            return token_vocabulary.row_like(released, token_ids)
+        return token_vocabulary.like(self._privatized(token_ids, RowIds()), token_ids)
+
+    def _privatized(self, cells: Any, row_ids: RowIds) -> list[Ids | None]:
+        rows = [self._read(cell, at, row_ids) for at, cell in enumerate(cells)]
+        column = EncodedTokens.encode(self.ids_column, rows, row_ids, self._rows)
+        if self.budget is not None:
+            self.budget.charge([column.expense(self.mechanism, "word")])
+        outputs = self._noise.draw(self.mechanism, column, lambda: self._context)
+        return column.decode(outputs, self._tokens)
+
+    def _read(self, cell: Any, position: int, row_ids: RowIds) -> Ids | None:
+        try:
+            return token_vocabulary.read_row(cell, len(self._rows))
+        except (InvalidTypeError, InvalidValueError) as error:
+            where = f"column {self.ids_column!r}, row {row_ids.place(position)}"
+            raise type(error)(f"{where}: {error}") from None
+
+    @lazy_property
+    def _tokens(self) -> Ids:
+        """(V,) the token of each row of the space."""
+        tokens = np.flatnonzero(self._rows >= 0)
+        return tokens[np.argsort(self._rows[tokens])]
+
+    @lazy_property
+    def _context(self) -> str:
+        """All that decides what is drawn, for which token and by which law: bound to the seed."""
+        tokens = hashlib.sha256(self._rows.tobytes()).hexdigest()
+        return json.dumps([self.space.digest, self.mechanism.law, tokens])
+
+    def _bound(self, ids_a: Any, ids_b: Any) -> float:
+        """Bound the log-ratio of two sequences of ids; see `PrivacyGuarantee.bound`."""
+        first, second = (self._visible(token_ids) for token_ids in (ids_a, ids_b))
+        if not np.array_equal(first[0], second[0]):
+            return math.inf
+        return self.mechanism.id_bound(first[1], second[1])
+
+    def _visible(self, token_ids: Any) -> tuple[Ids, Ids]:
+        """Return the ids with a gap for each token drawn anew, and the inputs of those."""
+        row = token_vocabulary.read_row(token_ids, len(self._rows))
+        if row is None:
+            raise InvalidTypeError("expected two sequences of token ids, got a missing one")
+        rows = self._rows[row].astype(np.int64)
+        return np.where(rows == _KEPT, row, -1), rows[rows != _KEPT]
+
+
+def _digest(vocabulary: TokenVocabulary) -> str:
+    """Return a digest of all of a tokenizer that a privatizer depends on."""
+    known = [[*vocabulary.strings.items()], sorted(vocabulary.special), vocabulary.unknown]
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+
+
+def _load_tokenizer(name: str, digest: str, options: HubOptions) -> Any:
+    """Load a tokenizer by its name or path, with `tokenizers` alone if that makes the same one.
+
+    Raises:
+        HubError: If the Hub refuses it or cannot be reached.
+        MissingExtraError: If `transformers` is needed and not installed.
+        ArtifactError: If it has another vocabulary now.
+    """
+    local = Path(name)
+    folder = local if local.is_dir() else fetch(name, ("tokenizer.json",), None, options)[0]
+    found: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    if _digest(TokenVocabulary.of(found)) != digest:
+        # Special tokens may be named in other files.
+        found = require("transformers", "models").AutoTokenizer.from_pretrained(
+            name, cache_dir=options.cache_dir, local_files_only=options.local_files_only
+        )
+    return found
+
+
+def _rows_of_tokens(space: EmbeddingSpace, vocabulary: TokenVocabulary) -> NDArray[np.int32]:
+    """Return for each token its row of the space, `_OUTSIDE` or `_KEPT`."""
+    ordinary = vocabulary.ordinary
+    missing = sum(word not in ordinary for word in space.words)
+    if missing:
+        raise InvalidValueError(
+            f"expected the words of the space to be tokens of the tokenizer, but {missing} of "
+            f"{len(space)} are not; make the space with EmbeddingSpace.from_transformers and "
+            "subwords=True, from the model that the tokenizer belongs to"
+        )
+    rows = np.full(max(vocabulary.strings) + 1, _OUTSIDE, dtype=np.int32)
+    rows[sorted(vocabulary.special - {vocabulary.unknown})] = _KEPT
+    rows[[ordinary[word] for word in space.words]] = np.arange(len(space))
+    return rows

@@ -1,0 +1,307 @@
+"""Figures of statistics, distances and words, each with the same in words as alternative text.
+
+After the figures 1 to 4 of Feyisetan et al., WSDM 2020, 2 to 5 of Xu et al., PrivateNLP 2020, and
+those of a disk in Feyisetan, Diethe, Drake, ICDM 2019.
+"""
+
+import base64
+import io
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy._runtime import require
+from hf_dxprivacy.calibration.statistics import PERCENTILES
+from hf_dxprivacy.calibration.sweep import Sweep
+from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.hub.cards import COLOURS
+from hf_dxprivacy.mechanisms.base import METRIC_NAMES
+from hf_dxprivacy.spaces import EmbeddingSpace, metrics
+from hf_dxprivacy.training import Relations
+from hf_dxprivacy.training.picture import empty_disk
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EXTRA = "report"
+
+# Inches. Narrow, so that letters stay legible on a telephone.
+WIDTH = 5.0
+# So many numbers stand side by side along an axis.
+MOST_TICKS = 9
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A drawing, and the same in words.
+
+    Attributes:
+        title: What it is of.
+        alt: What it shows.
+        figure: The drawing.
+    """
+
+    title: str
+    alt: str
+    figure: "Figure"
+
+    def svg(self) -> bytes:
+        """Return an SVG file that needs no font and no other file; always the same bytes."""
+        file = io.BytesIO()
+        with require("matplotlib", EXTRA).rc_context({"svg.hashsalt": self.title}):
+            self.figure.savefig(file, format="svg", metadata={"Date": None})
+        return file.getvalue()
+
+    def data_uri(self) -> str:
+        """Return the SVG file as the address of an image."""
+        return f"data:image/svg+xml;base64,{base64.b64encode(self.svg()).decode()}"
+
+    def save(self, path: str | Path, dpi: int = 150) -> None:
+        """Write it in the format of the path's ending, such as .png, .svg or .pdf."""
+        self.figure.savefig(path, dpi=dpi)
+
+
+def panels(count: int, height: float, columns: int = 1) -> tuple["Figure", list[Any]]:
+    """Return a figure with panels in reading order, without touching the state of pyplot.
+
+    Args:
+        count: How many panels.
+        height: Of each, in inches.
+        columns: How many stand side by side.
+
+    Raises:
+        MissingExtraError: If matplotlib is not installed.
+    """
+    rows = -(-count // columns)
+    figure = require("matplotlib.figure", EXTRA).Figure(
+        figsize=(WIDTH, rows * height), layout="constrained"
+    )
+    return figure, list(figure.subplots(rows, columns, squeeze=False).flat[:count])
+
+
+def show_epsilons(axes: Any, epsilons: Sequence[float]) -> None:
+    """Make the horizontal axis one of ε in steps of ratios, marked where something was measured."""
+    marks = sorted(set(epsilons))
+    if len(marks) < 2:
+        return
+    axes.set_xscale("log", base=2)
+    if len(marks) <= MOST_TICKS:
+        axes.set_xticks(marks)
+        axes.minorticks_off()
+    axes.xaxis.set_major_formatter("{x:g}")
+
+
+# Ranks of neighbours, evenly spaced on a logarithmic axis.
+RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+BINS = 20
+BLUE, ORANGE = COLOURS["tem"], COLOURS["laplace"]
+
+
+def draw_percentiles(sweep: Sweep) -> Picture:
+    """Draw N_w and S_w against ε: the median word, half of the words, 90 % of them, the worst.
+
+    Raises:
+        MissingExtraError: If matplotlib is not installed.
+    """
+    figure, (kept, spread) = panels(2, 2.9)
+    grid = [step.mechanism.epsilon for step in sweep.steps]
+    shares = [step.statistics.kept for step in sweep.steps]
+    sizes = [step.spread for step in sweep.steps]
+    _draw_band(kept, grid, shares, np.max)
+    _draw_band(spread, grid, sizes, np.min)
+    kept.set_ylabel("N_w: probability that a word stays")
+    kept.set_ylim(-0.02, 1.02)
+    kept.legend(fontsize="small")
+    spread.set_ylabel("S_w: number of outputs")
+    spread.set_yscale("log")
+    for axes in (kept, spread):
+        axes.set_xlabel("ε, per unit of distance")
+        axes.grid(alpha=0.3)
+        show_epsilons(axes, grid)
+    middle = [f"{np.median(row):.2g}" for row in (shares[0], shares[-1])]
+    counts = [f"{np.median(row):,.0f}" for row in (sizes[0], sizes[-1])]
+    return Picture(
+        "N_w and S_w against ε",
+        f"Two charts of {sweep.mechanism.name} against ε. From ε = {grid[0]:g} to {grid[-1]:g} the "
+        f"median word's N_w goes from {middle[0]} to {middle[1]} and its S_w from {counts[0]} to "
+        f"{counts[1]}; bands hold 50 % and 90 % of the words, a dotted line is the worst word.",
+        figure,
+    )
+
+
+def draw_histograms(sweep: Sweep) -> Picture:
+    """Draw how many words have which N_w and S_w, a row of panels for each ε.
+
+    Raises:
+        MissingExtraError: If matplotlib is not installed.
+    """
+    figure, axes = panels(2 * len(sweep.steps), 1.5, columns=2)
+    shares = [step.statistics.kept for step in sweep.steps]
+    sizes = [step.spread for step in sweep.steps]
+    top = max(float(row.max()) for row in sizes)
+    bins = np.geomspace(1.0, max(top, 2.0), BINS + 1)
+    for row, step in enumerate(sweep.steps):
+        kept, spread = axes[2 * row : 2 * row + 2]
+        kept.hist(shares[row], bins=np.linspace(0.0, 1.0, BINS + 1), color=BLUE)
+        spread.hist(sizes[row], bins=bins, color=ORANGE)
+        spread.set_xscale("log")
+        kept.set_ylabel(f"ε = {step.mechanism.epsilon:g}\nwords")
+    kept.set_xlabel("N_w")
+    spread.set_xlabel("S_w")
+    return Picture(
+        "Histograms of N_w and S_w",
+        f"For each of {len(sweep.steps)} values of ε the number of words by N_w and by S_w. With "
+        "larger ε the words move to larger N_w, at the right of the left column, and to smaller "
+        "S_w, at the left of the right column.",
+        figure,
+    )
+
+
+def draw_distances(space: EmbeddingSpace) -> Picture:
+    """Draw the distance from a word to its k-th nearest neighbour, by percentiles of the words.
+
+    Raises:
+        MissingExtraError: If matplotlib is not installed.
+    """
+    ranks = [rank for rank in RANKS if rank < len(space)]
+    sampled = space.sampled_neighbour_distances(ranks)
+    figure, (axes,) = panels(1, 3.2)
+    rows = [sampled[rank] for rank in ranks]
+    _draw_band(axes, ranks, rows, np.max, "most isolated word")
+    metric = METRIC_NAMES[space.metric]
+    axes.set_xscale("log")
+    axes.set_xlabel("k, rank of the neighbour")
+    axes.set_ylabel(metric)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="small")
+    first, last = (f"{np.median(row):.3g}" for row in (rows[0], rows[-1]))
+    return Picture(
+        "Distance to the k-th neighbour",
+        f"A chart of the {metric} from a word to its k-th nearest neighbour: in the median "
+        f"{first} for k = {ranks[0]} and {last} for k = {ranks[-1]}; bands hold 50 % and 90 % of "
+        f"{len(rows[0]):,} words.",
+        figure,
+    )
+
+
+def _draw_band(axes: Any, x: Any, rows: Any, worst: Any, label: str = "worst word") -> None:
+    low, quarter, middle, three, high = np.array([np.percentile(r, PERCENTILES) for r in rows]).T
+    axes.fill_between(x, low, high, color=BLUE, alpha=0.2, linewidth=0, label="90 % of the words")
+    axes.fill_between(x, quarter, three, color=BLUE, alpha=0.4, linewidth=0, label="50 %")
+    axes.plot(x, middle, color=BLUE, marker="o", markersize=4, label="median word")
+    axes.plot(x, [worst(row) for row in rows], color=ORANGE, linestyle=":", label=label)
+
+
+# Distances from the word that are drawn as circles.
+RINGS = (1.0, 2.0, 3.0)
+# Keeps the direction of a point that has none finite.
+TINY = 1e-300
+MIDDLE, OUTPUT, CLASS = "#000000", COLOURS["tem"], COLOURS["laplace"]
+
+
+def draw_word(
+    space: EmbeddingSpace, word: str, outputs: Sequence[str], relations: Relations | None = None
+) -> Picture:
+    """Draw a word, what it became in some draws, and the classes of all of these.
+
+    The word is moved to the centre, where every distance from it is drawn truly: at tanh(d/2) for
+    a distance d in units of the space. Directions are those of the plane in which the drawn words
+    differ most, and have no other meaning.
+
+    Args:
+        space: A space of the Poincaré metric.
+        word: A word of it.
+        outputs: Words of it that the word became; a dot grows with how often.
+        relations: Drawn as lines, for example `Relations.direct()`; classes that the space lacks
+            are left out.
+
+    Raises:
+        InvalidValueError: If the space has another metric, or lacks a word.
+        MissingExtraError: If matplotlib is not installed.
+    """
+    if space.metric != "poincare":
+        raise InvalidValueError(f"expected a space of the Poincaré metric, got {space.metric!r}")
+    counts = Counter(outputs)
+    links = _links(space, {word, *counts}, relations)
+    classes = {above for _, above in links} - {word, *counts}
+    names = [word, *counts, *sorted(classes)]
+    places = dict(zip(names, _places(space, names), strict=True))
+    figure, axes = empty_disk(WIDTH)
+    _draw_rings(axes)
+    for below, above in links:
+        axes.plot(*zip(places[below], places[above], strict=True), color="0.6", linewidth=0.8)
+    for name in names:
+        _draw_name(axes, name, places[name], counts.get(name, 0), name == word, name in classes)
+    commonest = ", ".join(f"{name} ({n})" for name, n in counts.most_common(5))
+    return Picture(
+        f"What {word!r} becomes",
+        f"A disk with {word!r} at its centre, {len(counts)} words it became in {len(outputs)} "
+        f"draws, nearer ones closer to the centre, and {len(classes)} of their classes. Most "
+        f"often: {commonest or 'none'}.",
+        figure,
+    )
+
+
+def _links(
+    space: EmbeddingSpace, names: set[str], relations: Relations | None
+) -> list[tuple[str, str]]:
+    """Return each of the names with its classes, as far as the space has them."""
+    if relations is None:
+        return []
+    pairs = ((relations.nodes[node], relations.nodes[top]) for node, top in relations.pairs)
+    return [(below, above) for below, above in pairs if below in names and above in space]
+
+
+def _places(space: EmbeddingSpace, names: list[str]) -> NDArray[np.float64]:
+    """Return where to draw words, (m, 2); the first is the centre."""
+    ids = space.ids(names)
+    if unknown := int((ids < 0).sum()):
+        raise InvalidValueError(f"{unknown} of {len(ids)} words to draw are not in the space")
+    points = space.points(ids)
+    moved = metrics.mobius_add(-points[:1], points)
+    directions = _unit(moved)
+    # Near the rim of a ball nearly all words lie the same way, towards its centre: what tells them
+    # apart is how they differ from that.
+    differences = directions - directions[1:].mean(axis=0) if len(ids) > 1 else directions
+    plane = np.linalg.svd(differences[1:], full_matrices=False)[2][:2]
+    radii = np.tanh(space.pair_distances(np.full(len(ids), ids[0]), ids) / 2.0)
+    places = np.zeros((len(ids), 2))
+    places[:, : len(plane)] = differences @ plane.T
+    return _unit(places) * radii[:, None]
+
+
+def _unit(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    scaled: NDArray[np.float64] = rows / np.maximum(
+        np.linalg.norm(rows, axis=1, keepdims=True), TINY
+    )
+    return scaled
+
+
+def _draw_rings(axes: Any) -> None:
+    from matplotlib.patches import Circle
+
+    for distance in RINGS:
+        radius = float(np.tanh(distance / 2.0))
+        axes.add_patch(Circle((0.0, 0.0), radius, fill=False, linestyle=":", edgecolor="0.7"))
+        axes.annotate(f"d = {distance:g}", (0.0, -radius), fontsize="x-small", color="0.4")
+
+
+def _draw_name(
+    axes: Any, name: str, place: NDArray[np.float64], count: int, middle: bool, above: bool
+) -> None:
+    colour = MIDDLE if middle else CLASS if above else OUTPUT
+    axes.scatter(*place, s=12.0 + 4.0 * count, color=colour, marker="s" if above else "o", zorder=2)
+    axes.annotate(
+        name,
+        place,
+        textcoords="offset points",
+        xytext=(4, 4),
+        fontsize="small",
+        color=colour,
+        fontweight="bold" if middle else "normal",
+    )

@@ -1,0 +1,472 @@
+"""A rooted tree over the words of a space, laid out so that every cluster is a range of places."""
+
+import hashlib
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hf_dxprivacy._runtime import lazy_property
+from hf_dxprivacy.errors import ArtifactError, HubFileNotFoundError, InvalidValueError
+from hf_dxprivacy.hub import HubOptions, tensors
+from hf_dxprivacy.hub.artifact import CONFIG
+from hf_dxprivacy.hub.download import ArtifactSource
+
+FILE = "hierarchy.safetensors"
+ENTRY = "hierarchy"
+
+_FIELDS = ("order", "parents", "sizes", "starts")
+_DTYPE = np.dtype("<i4")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Hierarchy:
+    """A tree whose leaves are the V words of a vocabulary; immutable.
+
+    The words are laid out in tree order, so that a cluster is the range of places from its start to
+    start + size. The C clusters are numbered from the root, 0, in preorder: each before those that
+    it holds, and these from left to right. A cluster of one word is no cluster of its own, except
+    the root of a single word. Every other cluster has at least two children.
+
+    Attributes:
+        order: (V,) int32, the word (row of the vocabulary) at each source.
+        parents: (C+V,) int32: the cluster around each cluster, −1 for the root, followed by the
+            least cluster around the word at each source.
+        starts: (C,) int32, first place of each cluster.
+        sizes: (C,) int32, number of words of each cluster.
+        method: How the tree was made, in words.
+
+    Raises:
+        InvalidValueError: If the arrays are not such a tree; says why.
+    """
+
+    order: NDArray[np.int32]
+    parents: NDArray[np.int32]
+    starts: NDArray[np.int32]
+    sizes: NDArray[np.int32]
+    method: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        for name in _FIELDS:
+            view = np.ascontiguousarray(getattr(self, name), dtype=_DTYPE).view()
+            view.setflags(write=False)
+            object.__setattr__(self, name, view)
+        _check(self.order, self.parents, self.starts, self.sizes)
+
+    def __len__(self) -> int:
+        """Number of words V."""
+        return len(self.order)
+
+    def __repr__(self) -> str:
+        depth = int(self.depths.max())
+        return (
+            f"{type(self).__name__}({len(self)} words in {len(self.sizes)} clusters, "
+            f"depth {depth}, {self.method!r})"
+        )
+
+    @classmethod
+    def from_parents(cls, parents: ArrayLike, size: int, method: str = "") -> "Hierarchy":
+        """Lay out a tree that is given by the parent of each node.
+
+        Clusters with no word are left out, and those with a single child are one with it. If there
+        are several tops, a root is put above them.
+
+        Args:
+            parents: (N,) integers, N ≥ V: the first V nodes are the words, by row; the parent of
+                a node is one of the others, or −1 for a top.
+            size: V, at least 1.
+            method: How the tree was made.
+
+        Raises:
+            InvalidValueError: If a parent is out of range, or nodes form a circle.
+        """
+        above = np.asarray(parents, dtype=np.int64)
+        if size < 1 or above.ndim != 1 or len(above) < size:
+            raise InvalidValueError(
+                f"expected the parents of {size} words and of their clusters, got an array of "
+                f"shape {above.shape}"
+            )
+        if ((above != -1) & ((above < size) | (above >= len(above)))).any():
+            raise InvalidValueError(
+                f"expected each parent to be -1 or a cluster, from {size} to {len(above) - 1}"
+            )
+        return cls(*_laid_out(above, size), method)
+
+    @classmethod
+    def from_merges(cls, merges: ArrayLike, size: int, method: str = "") -> "Hierarchy":
+        """Lay out a binary tree that is given from the bottom up.
+
+        Args:
+            merges: (V−1, 2) integers: words are 0 … V−1, and merge k makes node V+k of two earlier
+                nodes.
+            size: V.
+            method: How the tree was made.
+        """
+        pairs = np.asarray(merges, dtype=np.int64).reshape(-1, 2)
+        if len(pairs) != size - 1 or not np.array_equal(
+            np.sort(pairs, axis=None), np.arange(2 * len(pairs))
+        ):
+            raise InvalidValueError(
+                f"expected {size - 1} merges in which each of {2 * size - 2} nodes below the root "
+                "is merged once"
+            )
+        parents = np.full(2 * size - 1, -1)
+        parents[pairs] = size + np.arange(len(pairs))[:, None]
+        return cls.from_parents(parents, size, method)
+
+    def with_leaves(self, groups: Sequence[tuple[int, int]]) -> "Hierarchy":
+        """Return a tree with further words, those of a group together in a new cluster.
+
+        Args:
+            groups: For each group the cluster that it is put into, and its number of words. They
+                are numbered from V on.
+        """
+        old, clusters = len(self), len(self.sizes)
+        counts = [count for _, count in groups]
+        size = old + sum(counts)
+        above = self.parents[1:clusters].astype(np.int64) + size
+        parents = [
+            self.homes + size,
+            np.repeat(size + clusters + np.arange(len(groups)), counts),
+            np.append(-1, above),
+            np.array([size + cluster for cluster, _ in groups], dtype=np.int64),
+        ]
+        return self.from_parents(np.concatenate(parents), size, self.method)
+
+    def cluster_of(self, rows: NDArray[np.int64]) -> int:
+        """Return the least cluster that holds at least half of some words.
+
+        Args:
+            rows: (m,) different rows, at least one.
+        """
+        wanted = np.zeros(len(self), dtype=np.int64)
+        wanted[self.places[rows]] = 1
+        before = np.append(0, np.cumsum(wanted))
+        held = before[self.starts + self.sizes] - before[self.starts]
+        enough = np.flatnonzero(2 * held >= len(rows))
+        return int(enough[self.sizes[enough].argmin()])
+
+    @lazy_property
+    def sha256(self) -> str:
+        """SHA-256 of `serialized`, in hexadecimal."""
+        return hashlib.sha256(self.serialized()).hexdigest()
+
+    def serialized(self) -> bytes:
+        """Return the tree as a safetensors file."""
+        header = file_header(len(self), len(self.sizes))
+        return header + b"".join(getattr(self, name).tobytes() for name in _FIELDS)
+
+    @classmethod
+    def from_serialized(
+        cls, content: NDArray[np.uint8], size: int, clusters: int, method: str
+    ) -> "Hierarchy":
+        """Read what `serialized` wrote; the arrays are views of the bytes.
+
+        Args:
+            content: (bytes,) uint8.
+            size: V.
+            clusters: C.
+            method: How the tree was made.
+
+        Raises:
+            InvalidValueError: If the bytes are no such tree.
+        """
+        header = file_header(size, max(clusters, 0))
+        bytes_ = _DTYPE.itemsize * sum(_shapes(size, clusters).values())
+        if len(content) != len(header) + bytes_ or bytes(content[: len(header)]) != header:
+            raise InvalidValueError(f"this is no tree of {clusters} clusters over {size} words")
+        arrays, start = {}, len(header)
+        for name, length in _shapes(size, clusters).items():
+            stop = start + _DTYPE.itemsize * length
+            arrays[name] = content[start:stop].view(_DTYPE)
+            start = stop
+        return cls(**arrays, method=method)
+
+    @lazy_property
+    def places(self) -> NDArray[np.int64]:
+        """(V,) place of each word."""
+        places = np.empty(len(self), dtype=np.int64)
+        places[self.order] = np.arange(len(self))
+        return places
+
+    @lazy_property
+    def homes(self) -> NDArray[np.int64]:
+        """(V,) least cluster around each word, by row."""
+        return self.parents[len(self.sizes) :][self.places].astype(np.int64)
+
+    @lazy_property
+    def depths(self) -> NDArray[np.int64]:
+        """(V,) number of clusters around each word, the root included."""
+        return self.path_sums(np.ones(len(self.sizes)))[self.homes].astype(np.int64)
+
+    @lazy_property
+    def ancestors(self) -> tuple[NDArray[np.int64], ...]:
+        """The 2ᵏ-th cluster around each cluster, (C+1,) for k = 0, 1, …, as deep as the tree is.
+
+        The number C stands for there being none, and is its own parent.
+        """
+        none = len(self.sizes)
+        parents = np.append(self.parents[:none], none).astype(np.int64)
+        parents[0] = none
+        found = [parents]
+        while ((farther := found[-1][found[-1]]) != none).any():
+            found.append(farther)
+        return tuple(found)
+
+    def path_sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return, for each cluster, the sum of values over it and all clusters around it, (C,).
+
+        By doubling, in O(C·log depth): log₂(depth) roundings, whatever the shape of the tree.
+
+        Args:
+            values: (C,) float64.
+        """
+        sums = np.append(values, 0.0)
+        for above in self.ancestors:
+            sums = sums + sums[above]
+        return sums[:-1]
+
+    def common_clusters(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the least cluster that holds both words of each pair, (m,).
+
+        Args:
+            a: (m,) rows.
+            b: (m,) rows.
+        """
+        # The sentinel holds everything, so that no climb ends there.
+        starts, stops = np.append(self.starts, -1), np.append(self.starts + self.sizes, 2**31 - 1)
+        current, places = self.homes[a], self.places[b]
+        for above in reversed(self.ancestors):
+            candidate = above[current]
+            beside = (places < starts[candidate]) | (places >= stops[candidate])
+            current = np.where(beside, candidate, current)
+        beside = (places < starts[current]) | (places >= stops[current])
+        clusters: NDArray[np.int64] = np.where(beside, self.ancestors[0][current], current)
+        return clusters
+
+    def common_sizes(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return |C(a, b)|, the size of the least cluster that holds both words, (m,) int64.
+
+        A word and itself have 1. The unknown word, −1, is one more leaf beside the root: it has
+        V+1 in common with any word, and 1 with itself.
+
+        Args:
+            a: (m,) rows; −1 is the unknown word.
+            b: (m,) rows.
+        """
+        known = (a >= 0) & (b >= 0)
+        sizes = np.full(len(a), len(self) + 1, dtype=np.int64)
+        sizes[known] = self.sizes[self.common_clusters(a[known], b[known])]
+        sizes[a == b] = 1
+        return sizes
+
+    def enclosing_sizes(self, least: int) -> NDArray[np.int64]:
+        """Return the size of the least cluster around each word that has so many words, (V,).
+
+        Args:
+            least: At least so many; V where there is no such cluster.
+        """
+        sizes = np.append(self.sizes, 2**31 - 1)
+        current = self.homes
+        for above in reversed(self.ancestors):
+            candidate = above[current]
+            current = np.where(sizes[candidate] < least, candidate, current)
+        current = np.where(sizes[current] < least, self.ancestors[0][current], current)
+        enclosing: NDArray[np.int64] = np.minimum(sizes[current], len(self))
+        return enclosing
+
+    def chain(self, row: int) -> list[int]:
+        """Return the clusters around a word, from the least to the root."""
+        cluster, found = int(self.homes[row]), []
+        while cluster >= 0:
+            found.append(cluster)
+            cluster = int(self.parents[cluster])
+        return found
+
+    def members(self, cluster: int) -> NDArray[np.int32]:
+        """Return the words of a cluster in tree order, (size,) rows."""
+        return self.order[self.starts[cluster] : self.starts[cluster] + self.sizes[cluster]]
+
+    def range_extremes(
+        self, values: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the least and the largest value over the words of each cluster, (C,) each.
+
+        By ranges of lengths 2ᵏ, two of which cover a cluster: O(V·log V), whatever the shape.
+
+        Args:
+            values: (V,) float64 by row.
+        """
+        low = high = values[self.order]
+        least, most = np.empty(len(self.sizes)), np.empty(len(self.sizes))
+        octaves = np.frexp(self.sizes)[1] - 1
+        for octave in range(int(octaves.max()) + 1):
+            here = np.flatnonzero(octaves == octave)
+            first = self.starts[here]
+            second = first + self.sizes[here] - (1 << octave)
+            least[here] = np.minimum(low[first], low[second])
+            most[here] = np.maximum(high[first], high[second])
+            half = 1 << octave
+            low = np.minimum(low[:-half], low[half:])
+            high = np.maximum(high[:-half], high[half:])
+        return least, most
+
+
+def entry(tree: Hierarchy, digest: str) -> dict[str, Any]:
+    """Return what the configuration of a space says of its tree.
+
+    Args:
+        tree: The tree.
+        digest: Digest of the space that it belongs to.
+    """
+    return {
+        "method": tree.method,
+        "clusters": len(tree.sizes),
+        "sha256": tree.sha256,
+        "space": digest,
+    }
+
+
+def load(
+    config: dict[str, Any], size: int, digest: str, source: ArtifactSource, access: HubOptions
+) -> Hierarchy:
+    """Load the tree that is stored beside the vectors of a space, as its configuration says.
+
+    The file is memory-mapped, and checked completely.
+
+    Args:
+        config: What ``config.json`` says.
+        size: V.
+        digest: Digest of the space.
+        source: Where the space was loaded from; on the Hub, the tree is fetched from that commit.
+        access: How to reach the Hub.
+
+    Raises:
+        ArtifactError: If the tree belongs to another space or is damaged; names the file.
+        HubError: If the Hub refuses it or cannot be reached.
+    """
+    try:
+        path = source.file(FILE, access)
+    except HubFileNotFoundError as error:
+        raise ArtifactError(str(error)) from error
+    with source.errors_named():
+        stored = _described(config[ENTRY], digest, source.folder / CONFIG)
+        content = tensors.read_bytes(path, stored["sha256"])
+        try:
+            return Hierarchy.from_serialized(content, size, stored["clusters"], stored["method"])
+        except InvalidValueError as error:
+            raise ArtifactError(f"{path}: {error}; make it again with build_hierarchy") from error
+
+
+def _described(stored: Any, digest: str, path: Path) -> dict[str, Any]:
+    kinds = {"method": str, "clusters": int, "sha256": str, "space": str}
+    if not isinstance(stored, dict) or not all(
+        type(stored.get(name)) is kind for name, kind in kinds.items()
+    ):
+        raise ArtifactError(f"{path}: the entry {ENTRY} lacks one of {', '.join(kinds)}")
+    if stored["space"] != digest:
+        raise ArtifactError(f"{path}: {FILE} was made for another space than this one")
+    return stored
+
+
+def file_header(size: int, clusters: int) -> bytes:
+    """Return the safetensors header of a tree with C clusters over V words."""
+    entries, start = {}, 0
+    for name, length in _shapes(size, clusters).items():
+        stop = start + _DTYPE.itemsize * length
+        entries[name] = {"dtype": "I32", "shape": [length], "data_offsets": [start, stop]}
+        start = stop
+    header = json.dumps(entries, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return struct.pack("<Q", len(header)) + header
+
+
+def _shapes(size: int, clusters: int) -> dict[str, int]:
+    return {"order": size, "parents": clusters + size, "sizes": clusters, "starts": clusters}
+
+
+def _check(
+    order: NDArray[Any], parents: NDArray[Any], starts: NDArray[Any], sizes: NDArray[Any]
+) -> None:
+    """Require the arrays to be a tree: each word once, sizes add up, ranges nest."""
+    size, clusters = len(order), len(sizes)
+    if not size or not clusters or len(starts) != clusters or len(parents) != clusters + size:
+        raise InvalidValueError("a tree has at least one word and a root, and a parent of each")
+    if not np.array_equal(np.sort(order), np.arange(size)):
+        raise InvalidValueError("the order of the tree does not name every word once")
+    if parents[0] != -1 or starts[0] != 0 or sizes[0] != size:
+        raise InvalidValueError(f"the root of the tree is not the cluster of all {size} words")
+    around = parents[1:]
+    if len(around) and not (around.min() >= 0 and around.max() < clusters):
+        raise InvalidValueError("a parent in the tree is no cluster")
+    if size > 1 and np.bincount(around, minlength=clusters).min() < 2:
+        raise InvalidValueError("a cluster of the tree has fewer than two children")
+    # The children of each cluster, from left to right, must tile its range.
+    first = np.concatenate([starts[1:], np.arange(size)]).astype(np.int64)
+    stop = first + np.concatenate([sizes[1:], np.ones(size, dtype=np.int64)])
+    if (stop <= first).any():
+        raise InvalidValueError("a cluster of the tree is empty")
+    by_parent = np.lexsort((first, around))
+    first, stop, around = first[by_parent], stop[by_parent], around[by_parent]
+    leftmost = np.append(True, around[1:] != around[:-1])
+    rightmost = np.append(leftmost[1:], True)
+    before = np.where(leftmost, starts[around], np.append(0, stop[:-1]))
+    ends = starts[around].astype(np.int64) + sizes[around]
+    if (first != before).any() or (stop != ends)[rightmost].any():
+        raise InvalidValueError("the children of a cluster of the tree do not add up to it")
+    ascending = np.diff(starts) > 0
+    if not (ascending | ((np.diff(starts) == 0) & (np.diff(sizes) < 0))).all():
+        raise InvalidValueError("the clusters of the tree are not in preorder")
+
+
+def _laid_out(
+    above: NDArray[np.int64], size: int
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the fields of a `Hierarchy` from the parents of its nodes."""
+    root = len(above)
+    parents = np.append(np.where(above < 0, root, above), -1)
+    by_parent = np.argsort(parents[:root], kind="stable")
+    first = np.searchsorted(parents[:root][by_parent], np.arange(root + 2)).tolist()
+    children, up = by_parent.tolist(), parents.tolist()
+    preorder, stack = [], [root]
+    while stack:
+        node = stack.pop()
+        preorder.append(node)
+        stack += children[first[node] : first[node + 1]][::-1]
+    if len(preorder) != root + 1:
+        raise InvalidValueError("expected a tree, but some of the clusters lie around themselves")
+    words = [1] * size + [0] * (root + 1 - size)
+    branches = [0] * (root + 1)
+    for node in reversed(preorder[1:]):
+        words[up[node]] += words[node]
+        branches[up[node]] += words[node] > 0
+    # The top of all is kept even where it has one child, which a single word has only.
+    top = root
+    while branches[top] == 1 and size > 1:
+        top = next(c for c in children[first[top] : first[top + 1]] if words[c])
+    number = [-1] * (root + 1)
+    order: list[int] = []
+    of_clusters: list[int] = []
+    of_words: list[int] = []
+    starts: list[int] = []
+    sizes: list[int] = []
+    for node in preorder:
+        outside = number[up[node]] if node != root else -1
+        if node < size:
+            order.append(node)
+            of_words.append(outside)
+        elif node == top or branches[node] > 1:
+            number[node] = len(sizes)
+            of_clusters.append(outside)
+            starts.append(len(order))
+            sizes.append(words[node])
+        else:
+            number[node] = outside
+    arrays = order, of_clusters + of_words, starts, sizes
+    one, two, three, four = (np.array(values, dtype=_DTYPE) for values in arrays)
+    return one, two, three, four

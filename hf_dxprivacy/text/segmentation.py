@@ -1,0 +1,368 @@
+"""What a word is.
+
+The rule is chosen so that nothing with content escapes: every character is part of a word unless it
+is white space, a control character, punctuation, or a currency, mathematical or modifier symbol.
+What remains between the words (the separators) is released as it is. Numbers, e-mail addresses,
+URLs, user names, hashtags (without their sign), emoji and any script are words; a run of characters
+without a space between them, as in Chinese, is one word. Two words never touch, and replacing each
+of them by a word of letters keeps their number. The exception is what stands before an "@" and is
+no address because it is too long or joined otherwise: replaced by shorter words, it may be read as
+one, so a released text that is segmented again may have a word less. Nothing is kept by that.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+from typing import Literal, overload
+
+from tokenizers import Regex, pre_tokenizers
+
+from hf_dxprivacy.errors import InvalidTypeError
+
+Span = tuple[int, int]
+
+# Skin tones are modifier symbols by category, but part of an emoji.
+_CHARACTER = r"[[^\s\p{Cc}\p{Z}\p{P}\p{Sc}\p{Sm}\p{Sk}]\x{1F3FB}-\x{1F3FF}]"
+# Quantifiers are possessive (no backtracking): time stays linear in the length of any text. The
+# regex library aborts the process after ten million steps in one match, so the number of parts of
+# a word is bounded too; what comes after that many is a further word.
+_PARTS = "{1,1000}"
+_URL = rf"(?:https?://|www\.)(?>(?:\p{{P}}*+[^\s\p{{P}}]++){_PARTS})"
+# Apostrophes and underscores join; between digits so do the separators of numbers, dates, times.
+_NUMBER_JOINER = r"(?<=\p{N})[.,:/\-](?=\p{N})"
+_WORD = rf"{_CHARACTER}++(?>(?:(?:['’]|_++|{_NUMBER_JOINER}){_CHARACTER}++){_PARTS})?+"
+# All that joins a word is part of an address too. Otherwise what is replaced word by word, as in
+# "it's@b.c", could be read as one address, and so as fewer words.
+_EMAIL = (
+    rf"(?>{_CHARACTER}(?:{_CHARACTER}|['’_.%+\-]|{_NUMBER_JOINER}){{0,63}})"
+    rf"@{_CHARACTER}++(?>(?:(?:[_.%+\-@]++|['’]|{_NUMBER_JOINER}){_CHARACTER}++){_PARTS})"
+)
+WORD_PATTERN = "|".join((_URL, _EMAIL, _WORD))
+
+# The same words, several times faster, in texts of these characters only, without an address:
+# Python's own `re` knows no properties of characters, so they are written out. All of ASCII, and
+# most of what else is usual in texts of Latin letters.
+_LETTERS = "A-Za-zÀ-ÖØ-öø-ɏ"
+_PLAIN = rf"\x00-\x7f\xa0¡«»¿×÷‐-‧€{_LETTERS}"
+_PLAIN_CHARACTER = f"[0-9{_LETTERS}]"
+_PLAIN_WORD = re.compile(
+    rf"({_PLAIN_CHARACTER}+(?:(?:['’]|_+|(?<=[0-9])[.,:/\-](?=[0-9])){_PLAIN_CHARACTER}+){{0,1000}})"
+)
+# From the first character that makes a text another one to the next space, and all that begins
+# with such a character after it, as in a script that is not Latin.
+_NOT_PLAIN = re.compile(rf"(?:[^{_PLAIN}]|@|://|www\.)[^ ]*(?: [^{_PLAIN}][^ ]*)*")
+
+# Characters after which a text that is not plain is cut at the next space.
+PART = 1 << 16
+
+_ACCENTS = re.compile("[\u0300-\u036f]")
+# Only characters from U+0300 on are combining marks. Runs of so many in a row take no time to sort.
+_MAYBE_MARKS = re.compile("[^\x00-\u02ff]{64,}")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class Segmenter:
+    """Finds the words of a text, with the `tokenizers` library."""
+
+    def __init__(self) -> None:
+        self._split = pre_tokenizers.Split(Regex(WORD_PATTERN), "removed", invert=True)
+
+    def words(self, text: str) -> list[tuple[str, Span]]:
+        """Return the words with their character offsets, in order.
+
+        Args:
+            text: A text as returned by `normalize`.
+        """
+        words: list[tuple[str, Span]] = self._split.pre_tokenize_str(text)
+        return words
+
+    def segment(self, text: str) -> list[str]:
+        """Return a text in pieces: what lies between its words, and the words, in turn.
+
+        The words are those of `words`, found faster in what is plain.
+
+        Args:
+            text: A text as returned by `normalize`.
+
+        Returns:
+            Twice as many pieces as words, and one more.
+        """
+        # No word holds a space or depends on what is beyond one, so a text may be cut there.
+        pieces, end = [""], 0
+        for found in _NOT_PLAIN.finditer(text):
+            start = text.rfind(" ", end, found.start()) + 1 or end
+            _append(pieces, _PLAIN_WORD.split(text[end:start]))
+            end = found.end()
+            _append(pieces, self._segment(text[start:end]))
+        if not end:
+            return _PLAIN_WORD.split(text)
+        _append(pieces, _PLAIN_WORD.split(text[end:]))
+        return pieces
+
+    def _segment(self, text: str) -> list[str]:
+        # In parts that end at a space: a signal is not heeded before a call of the library returns.
+        pieces, end = [""], 0
+        while end < len(text):
+            start = end
+            end = text.find(" ", start + PART) + 1 or len(text)
+            _append(pieces, self._segment_part(text[start:end]))
+        return pieces
+
+    def _segment_part(self, text: str) -> list[str]:
+        pieces, end = [], 0
+        for word, (start, stop) in self.words(text):
+            pieces += [text[end:start], word]
+            end = stop
+        return [*pieces, text[end:]]
+
+    @staticmethod
+    def normalize(text: str) -> str:
+        """Bring a text to Unicode NFC; lone surrogates, which no encoding can hold, become U+FFFD.
+
+        Offsets always refer to the normalized text.
+        """
+        if text.isascii():
+            return text
+        text = _SURROGATES.sub("\ufffd", text)
+        return unicodedata.normalize("NFC", _MAYBE_MARKS.sub(_in_canonical_order, text))
+
+
+def _in_canonical_order(found: re.Match[str]) -> str:
+    """Return decomposed text with every run of combining marks in canonical order.
+
+    `unicodedata.normalize` orders a run by insertion, which takes time quadratic in its length.
+    Ordering it before (a stable sort by combining class, UAX #15) changes no normal form.
+    """
+    text = found[0]
+    # Linear: text that is out of order is found to be no normal form without ordering it.
+    if unicodedata.is_normalized("NFC", text):
+        return text
+    pieces = []
+    characters = "".join(unicodedata.normalize("NFD", character) for character in text)
+    for starters, run in groupby(characters, lambda c: not unicodedata.combining(c)):
+        pieces.append("".join(run))
+        if not starters:
+            pieces[-1] = "".join(sorted(pieces[-1], key=unicodedata.combining))
+    return "".join(pieces)
+
+
+def _append(pieces: list[str], more: list[str]) -> None:
+    """Append the pieces of the text that follows."""
+    pieces[-1] += more[0]
+    pieces += more[1:]
+
+
+def plain_apostrophes(word: str) -> str:
+    """Return the word in lower case with typewriter apostrophes, as vocabularies have them."""
+    return word.lower().replace("’", "'")
+
+
+def without_accents(word: str) -> str:
+    """Return the word as `plain_apostrophes` does, and its letters without accents.
+
+    These are the combining marks of Latin, Greek and Cyrillic. Letters of their own, such as ø, and
+    the vowel signs of other scripts stay.
+    """
+    plain = plain_apostrophes(word)
+    if plain.isascii():
+        return plain
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", plain)))
+
+
+# How a word that a vocabulary lacks is looked up again, in order.
+LOOKUP_FORMS = (str.lower, plain_apostrophes, without_accents)
+
+
+Cell = str | list[str | None] | None
+
+
+@dataclass(frozen=True)
+class _Words(Sequence[str]):
+    """The words of a cell, which stands for the sequence of them."""
+
+    words: list[str]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        return self.words[index]
+
+
+@dataclass(frozen=True)
+class TextRow(_Words):
+    """A text: its words, and the strings around them (one more than words)."""
+
+    separators: list[str]
+
+    def detokenize(self, words: Sequence[str | None]) -> str:
+        """Return the text with other words in the places of its own; None leaves a gap."""
+        parts = [""] * (2 * len(words) + 1)
+        parts[0::2] = self.separators
+        parts[1::2] = [word or "" for word in words]
+        return "".join(parts)
+
+    def before(self, at: int) -> str:
+        """Return what stands before a word, since the word before it."""
+        return self.separators[at]
+
+    def offsets(self, words: Sequence[str | None]) -> list[Span]:
+        """Return the character offsets of the words in `detokenize(words)`; None has none."""
+        lengths = [len(word or "") for word in words]
+        before = zip(self.separators, [0, *lengths], strict=True)
+        starts = accumulate(len(separator) + length for separator, length in before)
+        places = zip(starts, lengths, words, strict=False)
+        return [(start, start + length) for start, length, word in places if word is not None]
+
+
+@dataclass(frozen=True)
+class TokenRow(_Words):
+    """A token list: its words, their positions, and all tokens (punctuation, None) as they came."""
+
+    positions: list[int]
+    tokens: list[str | None]
+
+    def detokenize(self, words: Sequence[str | None]) -> list[str | None]:
+        """Return the tokens with other words in the places of its own; None drops a token."""
+        filled = list(self.tokens)
+        for position, word in zip(self.positions, words, strict=True):
+            filled[position] = word
+        dropped = {p for p, word in zip(self.positions, words, strict=True) if word is None}
+        return [token for i, token in enumerate(filled) if i not in dropped] if dropped else filled
+
+    def before(self, at: int) -> str:
+        """Return what stands before a word, since the word before it."""
+        start = self.positions[at - 1] + 1 if at else 0
+        return " ".join(token or "" for token in self.tokens[start : self.positions[at]])
+
+    def offsets(self, words: Sequence[str | None]) -> list[Span]:
+        """Return the positions of the words in `detokenize(words)`; None has none."""
+        left = list(accumulate((word is None for word in words), initial=0))
+        moved = zip(self.positions, words, left, strict=False)
+        return [(p - gone, p - gone + 1) for p, word, gone in moved if word is not None]
+
+
+Row = TextRow | TokenRow
+
+
+def detokenize(rows: Sequence[Row | None], words: Sequence[Sequence[str | None]]) -> list[Cell]:
+    """Return rows with other words in the places of their own; None for a missing row."""
+    return [None if r is None else r.detokenize(w) for r, w in zip(rows, words, strict=True)]
+
+
+class RowReader:
+    """Takes cells apart."""
+
+    def __init__(self) -> None:
+        self._segmenter = Segmenter()
+
+    def read(self, cell: object) -> Row | None:
+        """Return the words of a cell, or None for a missing one.
+
+        Args:
+            cell: A string, a sequence of strings (tokens; None among them is left alone), or a
+                missing value.
+
+        Raises:
+            InvalidTypeError: If it is anything else.
+        """
+        if isinstance(cell, str):
+            return self.read_text(cell)
+        if is_missing(cell):
+            return None
+        if isinstance(cell, (bytes, dict)) or not hasattr(cell, "__iter__"):
+            raise InvalidTypeError(
+                f"expected a text (str), a list of tokens or None, got a {_kind(cell)}"
+            )
+        return self._tokens(iter(cell))
+
+    def read_column(
+        self, cells: Sequence[object], column: str, keys: Sequence[int] | None
+    ) -> list[Row | None]:
+        """Return the words of each cell of a column.
+
+        Args:
+            cells: As for `read`.
+            column: The column's name, for messages.
+            keys: The index of each row, for messages, if known.
+
+        Raises:
+            InvalidTypeError: If a cell is neither text, tokens nor missing; names column and row.
+        """
+        rows = []
+        for position, cell in enumerate(cells):
+            try:
+                rows.append(self.read(cell))
+            except InvalidTypeError as error:
+                where = f"{position} of the batch" if keys is None else str(keys[position])
+                raise InvalidTypeError(f"column {column!r}, row {where}: {error}") from None
+        return rows
+
+    def read_text(self, text: str) -> TextRow:
+        """Return the words of a text (after normalization) and what lies between them."""
+        pieces = self._segmenter.segment(self._segmenter.normalize(text))
+        return TextRow(pieces[1::2], pieces[0::2])
+
+    def _tokens(self, cell: Iterator[object]) -> TokenRow:
+        words: list[str] = []
+        positions: list[int] = []
+        tokens: list[str | None] = []
+        for position, token in enumerate(cell):
+            if isinstance(token, str):
+                normal = self._segmenter.normalize(token)
+                tokens.append(normal)
+                if len(self._segmenter.segment(normal)) > 1:
+                    words.append(normal)
+                    positions.append(position)
+            elif is_missing(token):
+                tokens.append(None)
+            else:
+                raise InvalidTypeError(
+                    f"expected a list of tokens (str), got one that holds a {_kind(token)}"
+                )
+        return TokenRow(words, positions, tokens)
+
+
+def _kind(value: object) -> str:
+    """Return the name of a type, and for what chats and translations consist of the remedy."""
+    remedy = (
+        "; map a function that takes the texts out of it, hands them to privatizer.privatize(), "
+        "and puts the released ones in their places, as docs/columns.md shows for chats"
+    )
+    return type(value).__name__ + remedy * isinstance(value, dict)
+
+
+def is_missing(value: object) -> bool:
+    """Tell whether this is None, or pandas' way of saying so."""
+    if isinstance(value, float):
+        return value != value
+    return value is None or type(value).__name__ == "NAType"
+
+
+CasePattern = Literal["lower", "title", "upper"]
+
+
+def case_pattern(word: str) -> CasePattern:
+    """Return the letter case of a word: all capitals, a capital first, or neither.
+
+    One capital letter alone counts as "title".
+    """
+    if word.isupper() and sum(character.isalpha() for character in word) > 1:
+        return "upper"
+    return "title" if word[:1].isupper() else "lower"
+
+
+def apply_case(word: str, pattern: CasePattern) -> str:
+    """Return the word in a letter case; "lower" leaves it as the vocabulary has it."""
+    if pattern == "upper":
+        return word.upper()
+    return word[:1].upper() + word[1:] if pattern == "title" else word
