@@ -7,10 +7,21 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
+import machine
+
+machine.use_one_thread()
+
+import hypothesis
 import numpy as np
 import pytest
 
 from hf_dxprivacy.spaces import EmbeddingSpace
+
+# No example of a property is judged by its time, which is that of a busy machine.
+hypothesis.settings.register_profile(
+    "busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("busy")
 
 # A Hub on the loopback interface, which the client finds as it would find any other.
 pytest_plugins = ["hub_server.fixtures"]
@@ -19,6 +30,7 @@ pytest_plugins = ["hub_server.fixtures"]
 IN_ONE_PROCESS = (
     "test_errata.py",
     "test_page.py",
+    "test_page_requests.py",
     "test_ray.py",
     "test_spark.py",
     "test_wordnet_mammals.py",
@@ -61,7 +73,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def _words(size: int) -> list[str]:
-    """Return distinct words, each of which the splitter sees as one word."""
+    """Return distinct words, each of which the segmenter sees as one word."""
     names = ("w" + "".join(letters) for letters in product(ascii_lowercase, repeat=3))
     return list(islice(names, size))
 

@@ -1,7 +1,7 @@
 """The exponential mechanisms keep ε·d_γ for every pair of inputs and every output, exactly.
 
 Nothing is sampled: the laws of all inputs, the unknown word at the centroid among them, are
-compared output by output. Distances, weights and normalisers are worked out anew, naively.
+compared output by output. Distances, weights and partition functions are computed anew, naively.
 """
 
 import math
@@ -9,17 +9,11 @@ import math
 import numpy as np
 import pytest
 
-from hf_dxprivacy.mechanisms import (
-    CalibratedExponential,
-    TruncatedExponential,
-    create_mechanism,
-    normalisers,
-)
+from hf_dxprivacy.mechanisms import CalibratedExponential, TruncatedExponential, create_mechanism
 from hf_dxprivacy.mechanisms import levels as levels_module
 from hf_dxprivacy.mechanisms.certificate import truncation_weight
-from hf_dxprivacy.mechanisms.certificate_store import grid_rate
 from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
-from hf_dxprivacy.mechanisms.levels import privacy_levels
+from hf_dxprivacy.mechanisms.levels import grid_value, privacy_curve
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 # Extended precision where the platform has it, so that the reference is the better number.
@@ -100,7 +94,9 @@ def test_no_log_ratio_exceeds_the_certificate(
     distances = naive_distances(space)
     truncated = np.minimum(distances, mechanism.radius)
     np.testing.assert_allclose(
-        logs, log_law(distances, mechanism.rate, mechanism.radius).astype(float), atol=1e-8
+        logs,
+        log_law(distances, mechanism.inverse_temperature, mechanism.radius).astype(float),
+        atol=1e-8,
     )
 
     worst = violation(logs, truncated, mechanism.guarantee.epsilon)
@@ -112,7 +108,7 @@ def test_no_log_ratio_exceeds_the_certificate(
     level = level_of(logs, truncated)
     assert level <= exact <= level * (1 + 1e-5)
     assert exact <= epsilon
-    steeper = log_law(distances, 1.05 * mechanism.rate, mechanism.radius)
+    steeper = log_law(distances, 1.05 * mechanism.inverse_temperature, mechanism.radius)
     assert violation(steeper, truncated, exact) > 1.01
     if name == "calibrated":
         assert violation(steeper, truncated, epsilon) > 1
@@ -126,11 +122,12 @@ def test_tem_has_slack_that_calibration_uses(
     calibrated = CalibratedExponential(space, epsilon, beta)
     print(
         f"{space.metric} ε={epsilon} β={beta}: TEM's level {tem.exact_epsilon() / epsilon:.4f}ε, "
-        f"calibrated s {calibrated.rate / epsilon:.4f}ε at {calibrated.exact_epsilon():.6f}"
+        f"calibrated s {calibrated.inverse_temperature / epsilon:.4f}ε "
+        f"at {calibrated.exact_epsilon():.6f}"
     )
     assert tem.exact_epsilon() < epsilon
-    assert tem.rate == epsilon / 2
-    assert epsilon / 2 * grid_rate(-1) <= calibrated.rate < epsilon
+    assert tem.inverse_temperature == epsilon / 2
+    assert epsilon / 2 * grid_value(-1) <= calibrated.inverse_temperature < epsilon
     assert calibrated.exact_epsilon() <= epsilon
 
 
@@ -139,11 +136,11 @@ def test_calibration_takes_the_largest_slope_of_the_grid(
     space: EmbeddingSpace, epsilon: float
 ) -> None:
     chosen = CalibratedExponential(space, epsilon)
-    steeper = [k for k in range(-80, 120) if chosen.rate < grid_rate(k) <= epsilon]
+    steeper = [k for k in range(-80, 120) if chosen.inverse_temperature < grid_value(k) <= epsilon]
     floor = truncation_weight(len(space), 0.001)
     assert steeper
-    assert min(privacy_levels(space, steeper, floor).values()) > epsilon
-    assert privacy_levels(space, [0], floor, chosen.rate)[0] == pytest.approx(
+    assert min(privacy_curve(space, steeper, floor).values()) > epsilon
+    assert privacy_curve(space, [0], floor, chosen.inverse_temperature)[0] == pytest.approx(
         chosen.exact_epsilon(), rel=1e-9
     )
 
@@ -199,11 +196,11 @@ def test_tiles_do_not_change_the_level(
     )
     floor = truncation_weight(len(small), 0.01)
     monkeypatch.setattr(levels_module, "TILE", tile)
-    monkeypatch.setattr(normalisers, "COLUMNS", tile)
-    levels = privacy_levels(small, [-20, 0, 77], floor, rate=1.3)
+    monkeypatch.setattr(levels_module, "COLUMNS", tile)
+    levels = privacy_curve(small, [-20, 0, 77], floor, base=1.3)
     distances = naive_distances(small)
     for step, certified in levels.items():
-        rate = 1.3 * grid_rate(step)
+        rate = 1.3 * grid_value(step)
         gamma = -math.log(floor) / rate
         level = level_of(log_law(distances, rate, gamma), np.minimum(distances, gamma))
         assert level <= certified <= level * (1 + 1e-5)
@@ -235,14 +232,16 @@ def test_level_is_never_below_the_true_one(metric: str, kind: str) -> None:
     for epsilon in (0.7, 4.0):
         mechanism = CalibratedExponential(space, epsilon)
         truncated = np.minimum(distances, mechanism.radius)
-        logs = log_law(distances, mechanism.rate, mechanism.radius)
+        logs = log_law(distances, mechanism.inverse_temperature, mechanism.radius)
         # Log-ratios of words that nearly coincide are lost to rounding: use the closed form.
         sums = -logs[np.arange(40), np.arange(40)]
         gaps = np.abs(np.append(sums, 0.0)[:40, None] - sums)
         apart = truncated[:40, :40] > 0
-        level = mechanism.rate + float((gaps[apart] / truncated[:40, :40][apart]).max())
+        level = mechanism.inverse_temperature + float(
+            (gaps[apart] / truncated[:40, :40][apart]).max()
+        )
         assert level * (1 - 1e-9) <= mechanism.exact_epsilon() <= epsilon
-        assert mechanism.rate >= epsilon / 2 * grid_rate(-1)
+        assert mechanism.inverse_temperature >= epsilon / 2 * grid_value(-1)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "poincare"])
@@ -253,10 +252,10 @@ def test_unknown_words_count_as_an_input(metric: str, size: int) -> None:
     ring = 0.6 * np.column_stack([np.cos(angles), np.sin(angles)])
     space = EmbeddingSpace.from_vectors([f"w{k}" for k in range(size)], ring, metric)
     floor = truncation_weight(size, 0.001)
-    levels = privacy_levels(space, [-106, 0, 64, 138, 189], floor)
+    levels = privacy_curve(space, [-106, 0, 64, 138, 189], floor)
     distances = naive_distances(space)
     for step, certified in levels.items():
-        rate = grid_rate(step)
+        rate = grid_value(step)
         gamma = -math.log(floor) / rate
         logs, truncated = log_law(distances, rate, gamma), np.minimum(distances, gamma)
         level = level_of(logs, truncated)

@@ -13,8 +13,13 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.mechanisms import MECHANISMS, Mechanism, TruncatedExponential, create_mechanism
-from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
+from hf_dxprivacy.mechanisms import (
+    MECHANISMS,
+    ExactMechanism,
+    Mechanism,
+    TruncatedExponential,
+    create_mechanism,
+)
 from hf_dxprivacy.randomness import RowStreams, keyed_generator, process_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -44,6 +49,10 @@ CASES: dict[str, tuple[str, str, float, dict[str, Any]]] = {
     "hyperbolic-riemannian": ("hyperbolic", "poincare", 8.0, {}),
     "hyperbolic-lebesgue": ("hyperbolic", "poincare", 1.0, {"noise": "lebesgue"}),
     "hyperbolic-resample": ("hyperbolic", "poincare", 8.0, {"resample": 0.05}),
+    "hierarchical": ("hierarchical", "euclidean", 1.5, {}),
+    "hierarchical-ball": ("hierarchical", "poincare", 1.5, {}),
+    "krr": ("krr", "euclidean", 6.0, {}),
+    "krr-ball": ("krr", "poincare", 6.0, {}),
 }
 
 
@@ -51,6 +60,8 @@ def make(case: str, space: EmbeddingSpace) -> Mechanism:
     name, _, epsilon, options = CASES[case]
     if "index" in options and space.index is None:
         space = space.build_index(options["index"])
+    if name == "hierarchical" and space.hierarchy is None:
+        space = space.build_hierarchy(progress=False)
     return create_mechanism(name, space, epsilon, **options)
 
 
@@ -204,8 +215,8 @@ def test_pickles_to_little_and_comes_back_the_same(mechanism: Mechanism) -> None
     np.testing.assert_array_equal(
         clone.sample(ids, keyed_generator(5)), mechanism.sample(ids, keyed_generator(5))
     )
-    if isinstance(mechanism, ExponentialMechanism):
-        assert (clone.rate, clone.radius) == (mechanism.rate, mechanism.radius)
+    if isinstance(mechanism, ExactMechanism):
+        assert clone.inverse_temperature == mechanism.inverse_temperature
         np.testing.assert_array_equal(clone.probabilities(ids), mechanism.probabilities(ids))
 
 
@@ -228,6 +239,7 @@ def test_guarantee_says_what_is_promised(mechanism: Mechanism) -> None:
     guarantee = mechanism.guarantee
     assert guarantee.epsilon == mechanism.certified_epsilon >= mechanism.epsilon
     kind = "hyperbolic" if mechanism.space.metric == "poincare" else "Euclidean|Mahalanobis"
+    kind = "smallest common cluster|0/1" if mechanism.own_metric else kind
     assert any(word in guarantee.metric for word in kind.split("|"))
     assert guarantee.unit == "word"
     assert list(guarantee.neighbour_epsilon) == [1, 10, 100]
@@ -237,8 +249,14 @@ def test_guarantee_says_what_is_promised(mechanism: Mechanism) -> None:
 
 def test_local_level_covers_every_pair_of_inputs(mechanism: Mechanism) -> None:
     largest = mechanism.guarantee.epsilon * all_distances(mechanism).max()
-    assert largest <= mechanism.guarantee.ldp_epsilon * (1 + 1e-12)
-    assert mechanism.guarantee.ldp_epsilon <= 2.5 * largest
+    local = mechanism.guarantee.ldp_epsilon
+    if mechanism.own_metric:
+        # What two laws really differ by may be less than ε·d.
+        assert isinstance(mechanism, ExactMechanism)
+        logs = np.log(mechanism.probabilities(everything(mechanism)))
+        largest = max(float(np.abs(logs - row).max()) for row in logs)
+    assert largest <= local * (1 + 1e-12)
+    assert local <= 2.5 * largest
 
 
 def test_neighbour_levels_are_medians_over_words(mechanism: Mechanism) -> None:
@@ -246,18 +264,20 @@ def test_neighbour_levels_are_medians_over_words(mechanism: Mechanism) -> None:
     distances.sort(axis=1)
     for rank, level in mechanism.guarantee.neighbour_epsilon.items():
         expected = mechanism.guarantee.epsilon * np.median(distances[:, rank])
+        expected = min(expected, mechanism.guarantee.ldp_epsilon)
         assert level == pytest.approx(expected, rel=1e-4)
 
 
 def test_bound_is_the_level_times_the_distance(mechanism: Mechanism) -> None:
     bound, words = mechanism.guarantee.bound, mechanism.space.words
     pair = mechanism.pair_distances(np.array([3]), np.array([8]))[0]
-    assert bound(words[3], words[8]) == pytest.approx(mechanism.guarantee.epsilon * pair)
+    epsilon, local = mechanism.guarantee.epsilon, mechanism.guarantee.ldp_epsilon
+    assert bound(words[3], words[8]) == pytest.approx(min(epsilon * pair, local))
     assert bound(words[8], words[3]) == pytest.approx(bound(words[3], words[8]))
     assert bound(words[3], words[3]) == 0.0
     assert bound("not-a-word", "nor-this") == 0.0
     to_centroid = mechanism.pair_distances(np.array([-1]), np.array([8]))[0]
-    assert bound("not-a-word", words[8]) == pytest.approx(mechanism.guarantee.epsilon * to_centroid)
+    assert bound("not-a-word", words[8]) == pytest.approx(min(epsilon * to_centroid, local))
 
 
 def test_guarantee_can_be_read_and_stored_but_not_changed(mechanism: Mechanism) -> None:
@@ -337,6 +357,11 @@ def test_options_out_of_range_are_refused(
         create_mechanism(name, euclidean_space, 2.0, **options)
 
 
+def test_space_without_a_tree_is_refused_with_the_remedy(euclidean_space: EmbeddingSpace) -> None:
+    with pytest.raises(InvalidValueError, match=r"and this one has none; .*build_hierarchy\(\)"):
+        create_mechanism("hierarchical", euclidean_space, 1.5)
+
+
 def test_unknown_noise_is_refused(poincare_space: EmbeddingSpace) -> None:
     with pytest.raises(InvalidValueError, match="expected noise to be one of 'riemannian'"):
         create_mechanism("hyperbolic", poincare_space, 8.0, noise="gaussian")
@@ -395,12 +420,30 @@ def test_one_word(case: str, metric: str) -> None:
     assert str(mechanism.guarantee)
 
 
+# Those to which only the vector of a word matters.
+VECTOR_CASES = [case for case in SMALL_CASES if not MECHANISMS[CASES[case[0]][0]].own_metric]
+
+
+@pytest.mark.parametrize(
+    "case", [name for name in CASES if "hierarchical" in name or "krr" in name]
+)
+def test_unknown_words_become_any_word_where_distances_do_not_matter(
+    case: str, euclidean_space: EmbeddingSpace, poincare_space: EmbeddingSpace
+) -> None:
+    mechanism = make(case, euclidean_space if CASES[case][1] == "euclidean" else poincare_space)
+    assert isinstance(mechanism, ExactMechanism)
+    np.testing.assert_array_equal(mechanism.probabilities([-1]), 1 / 500)
+    drawn = mechanism.sample(np.full(5000, -1), keyed_generator(0))
+    assert len(np.unique(drawn)) == 500
+    assert 0 < mechanism.guarantee.bound("unknown", mechanism.space.words[0])
+
+
 def assert_one_law(mechanism: Mechanism, first: int, second: int) -> None:
     """Check that two inputs have one law: as it is stated, or by draws of one stream."""
-    if isinstance(mechanism, ExponentialMechanism):
+    if isinstance(mechanism, ExactMechanism):
         # What is drawn has this law: tests/statistical/test_exponential_law.py.
         rows = mechanism.probabilities([first, second])
-        np.testing.assert_array_equal(rows[0], rows[1])
+        np.testing.assert_allclose(rows[0], rows[1], rtol=1e-12)
         assert np.count_nonzero(rows[0] > 0.01) > 2
         return
     drawn = [mechanism.sample([k] * 500, keyed_generator(0)) for k in (first, second)]
@@ -408,7 +451,7 @@ def assert_one_law(mechanism: Mechanism, first: int, second: int) -> None:
     assert len(np.unique(drawn[0])) > 1
 
 
-@pytest.mark.parametrize(("case", "metric"), SMALL_CASES)
+@pytest.mark.parametrize(("case", "metric"), VECTOR_CASES)
 def test_words_with_the_same_vector_are_indistinguishable(case: str, metric: str) -> None:
     places = [[0.1, 0.2], [0.7, 0.1], [-0.6, 0.3], [0.2, -0.5]]
     mechanism = make(case, small_space(metric, [places[0]] * 9 + places[1:]))
@@ -416,7 +459,7 @@ def test_words_with_the_same_vector_are_indistinguishable(case: str, metric: str
     assert_one_law(mechanism, 0, 8)
 
 
-@pytest.mark.parametrize(("case", "metric"), SMALL_CASES)
+@pytest.mark.parametrize(("case", "metric"), VECTOR_CASES)
 def test_unknown_words_are_drawn_like_a_word_at_the_centroid(case: str, metric: str) -> None:
     places = [[0.0, 0.0], [0.5, 0.25], [-0.5, -0.25], [0.125, -0.75], [-0.125, 0.75]]
     mechanism = make(case, small_space(metric, places))
@@ -424,12 +467,15 @@ def test_unknown_words_are_drawn_like_a_word_at_the_centroid(case: str, metric: 
     assert mechanism.guarantee.bound("unknown", "a") == 0.0
 
 
-@pytest.mark.parametrize("case", ["laplace", "mahalanobis-half", "tem", "calibrated"])
+@pytest.mark.parametrize(
+    "case", ["laplace", "mahalanobis-half", "tem", "calibrated", "hierarchical", "krr"]
+)
 @pytest.mark.parametrize("epsilon", [1e-30, 1e-12, 1e-4, 1e12, 1e300])
 def test_extreme_levels_of_privacy(
     case: str, epsilon: float, euclidean_space: EmbeddingSpace
 ) -> None:
-    mechanism = create_mechanism(CASES[case][0], euclidean_space, epsilon)
+    space = euclidean_space.build_hierarchy(progress=False)
+    mechanism = create_mechanism(CASES[case][0], space, epsilon)
     ids = np.arange(500)
     drawn = mechanism.sample(ids, keyed_generator(0))
     assert drawn.min() >= 0

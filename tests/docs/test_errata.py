@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from machine import PATIENCE
+
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "errata.md").read_text("utf-8")
 
@@ -29,7 +33,7 @@ def made() -> list[list[str]]:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         encoding="utf-8",
-        timeout=250,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr

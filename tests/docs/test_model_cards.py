@@ -11,6 +11,7 @@ from PIL import Image
 
 from hf_dxprivacy.spaces import builtin_names
 from hub_server.cards import check_card
+from machine import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 CARDS = ROOT / "model_cards"
@@ -23,7 +24,7 @@ def check(root: Path) -> "subprocess.CompletedProcess[str]":
         cwd=ROOT,
         capture_output=True,
         encoding="utf-8",
-        timeout=200,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -49,7 +50,7 @@ def copied(tmp_path: Path) -> Path:
 def test_the_check_finds_a_card_that_was_edited(copied: Path) -> None:
     assert check(copied).returncode == 0
     card = copied / "model_cards" / "wordnet-gloss.md"
-    card.write_text(card.read_text("utf-8").replace("25,000 words", "26,000 words"), "utf-8")
+    card.write_text(card.read_text("utf-8").replace("24,980 words", "26,000 words"), "utf-8")
     done = check(copied)
     assert done.returncode == 1
     assert done.stderr == "model_cards/wordnet-gloss: run scripts/render_model_cards.py\n"
@@ -67,10 +68,12 @@ def test_the_check_finds_a_picture_of_other_figures(copied: Path) -> None:
 def test_every_built_in_space_has_a_card_that_the_hub_takes(name: str) -> None:
     card = (CARDS / f"{name}.md").read_text("utf-8")
     assert check_card(card) == ([], [])
-    assert "license_name: wordnet\n" in card
+    licence = "license: pddl\n" if name == "english" else "license_name: wordnet\n"
+    assert licence in card
     assert "language: en\n" in card
     assert "`calibrated` is not among them" not in card
     (picture,) = re.findall(r"^!\[[^\]]+\]\((.*)\)$", card, re.MULTILINE)
     with Image.open(CARDS / picture) as image:
         assert image.size == (1000, 420)
-    assert (CARDS / picture).stat().st_size < 100_000
+    # Seven mechanisms take some more than five did.
+    assert (CARDS / picture).stat().st_size < 120_000

@@ -7,7 +7,7 @@ import datasets
 import pytest
 from datasets import Dataset
 
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 ROWS = 5

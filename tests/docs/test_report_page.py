@@ -13,6 +13,7 @@ import pytest
 from huggingface_hub import metadata_load
 
 from hf_dxprivacy.cli.main import main
+from machine import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "report.md").read_text("utf-8")
@@ -42,6 +43,7 @@ def test_the_header_is_what_the_hub_reads() -> None:
     assert (SPACE / "requirements.txt").read_text().split() == ["hf-dxprivacy[report]"]
 
 
+@pytest.mark.slow
 def test_the_space_serves_the_page() -> None:
     pytest.importorskip("gradio")
     with socket.socket() as listener:
@@ -58,7 +60,7 @@ def test_the_space_serves_the_page() -> None:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
         assert url == f"http://127.0.0.1:{port}/"
-        with urllib.request.urlopen(f"{url}config", timeout=60) as answer:
+        with urllib.request.urlopen(f"{url}config", timeout=PATIENCE) as answer:
             assert b"wordnet-poincare" in answer.read()
     finally:
         process.kill()

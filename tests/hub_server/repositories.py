@@ -33,8 +33,9 @@ def create_repo(hub: Hub, request: Request) -> Answer:
     owner = wanted["organization"] or account.name
     if not account.can_write or owner != account.name:
         raise HubError(403, f"You don't have the rights to create a model under {owner!r}")
-    repo_id = f"{owner}/{wanted['name']}"
-    created = {"url": f"{hub.url}/{repo_id}", "name": repo_id}
+    name = f"{owner}/{wanted['name']}"
+    repo_id = f"datasets/{name}" if wanted.get("type") == "dataset" else name
+    created = {"url": f"{hub.url}/{repo_id}", "name": name}
     if repo_id in hub.repos:
         return Answer.json({"error": "You already created this model repo", **created}, status=409)
     private = wanted.get("visibility") == "private" or wanted.get("private", False)
@@ -70,7 +71,7 @@ def repo_info(hub: Hub, request: Request, repo: Repo, revision: str = "main") ->
     ]
     return Answer.json(
         {
-            "id": repo.id,
+            "id": repo.id.removeprefix("datasets/"),
             "author": repo.owner,
             "sha": commit.oid,
             "lastModified": commit.date.strftime(DATE),

@@ -8,7 +8,8 @@ from urllib.parse import unquote
 from hub_server.hub import Hub
 from hub_server.messages import Answer, HubError, Request
 
-PAGE = r"/(?P<repo_id>[^/]+(?:/[^/]+)?)"
+# A repository of a data set is known as "datasets/namespace/name".
+PAGE = r"/(?P<repo_id>(?:datasets/)?[^/]+(?:/[^/]+)?)"
 REPO = "/api/models" + PAGE
 
 Access = Literal["none", "read", "write"]
@@ -34,8 +35,9 @@ def route(method: str, pattern: str, access: Access = "none") -> Callable[[Endpo
 def respond(hub: Hub, request: Request) -> Answer:
     """Return the answer to a request."""
     method = "GET" if request.method == "HEAD" else request.method
+    asked = re.sub("^/api/datasets/", "/api/models/datasets/", request.path)
     for expected, pattern, access, endpoint in _ROUTES:
-        found = pattern.fullmatch(request.path) if method == expected else None
+        found = pattern.fullmatch(asked) if method == expected else None
         if found is not None:
             groups = {key: value and unquote(value) for key, value in found.groupdict().items()}
             try:

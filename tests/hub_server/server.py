@@ -16,6 +16,7 @@ from hub_server.faults import Fault, Faults
 from hub_server.hub import Hub
 from hub_server.messages import Answer, HubError, Request
 from hub_server.routes import respond
+from machine import PATIENCE
 
 CHUNK = 1 << 20
 
@@ -95,21 +96,20 @@ class HubServer(Hub):
         }
 
     def run(
-        self, code: str, env: Mapping[str, str] | None = None, timeout: float = 60.0
+        self, code: str, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run Python code in a process of its own that reaches this server.
 
         Args:
             code: The code; it may be indented as a whole.
             env: Variables beside those of `environment`, or other values for them.
-            timeout: How many seconds the process may take.
         """
         return subprocess.run(
             [sys.executable, "-c", textwrap.dedent(code)],
             env={**os.environ, **self.environment, **(env or {})},
             capture_output=True,
             text=True,
-            timeout=timeout,
+            timeout=PATIENCE,
             check=False,
         )
 

@@ -104,7 +104,7 @@ class Repo:
     """A repository; what a test asserts on, and what it uses to plant files no client would push.
 
     Attributes:
-        id: "namespace/name".
+        id: "namespace/name", or "datasets/namespace/name".
         private: Whether it exists for its owner only.
         gated: Whether its files are for its owner only.
         refs: Full names of branches, tags and pull requests, each with a commit's oid.
@@ -124,7 +124,7 @@ class Repo:
     @property
     def owner(self) -> str:
         """The namespace."""
-        return self.id.split("/")[0]
+        return self.id.split("/")[-2]
 
     def find(self, revision: str) -> Commit:
         """Return the commit that a branch, a tag, a full reference or an oid stands for."""

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from machine import PATIENCE
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -17,7 +19,7 @@ def run(name: str, *arguments: object, **environment: str) -> str:
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
         capture_output=True,
         encoding="utf-8",
-        timeout=250,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -11,6 +11,9 @@ import pytest
 from example_runs import run
 
 from hf_dxprivacy.results import Results
+from machine import PATIENCE
+
+pytestmark = pytest.mark.slow
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "attacks.py"
 HABITS = {
@@ -62,7 +65,7 @@ def test_every_attack_prints_and_writes_what_it_finds(
         [*command, *OPTIONS[attack], "--output", str(output)],
         capture_output=True,
         encoding="utf-8",
-        timeout=250,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

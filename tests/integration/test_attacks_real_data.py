@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy.audit import author_attribution, membership_inference, user_audit
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
 pytestmark = pytest.mark.realdata
 

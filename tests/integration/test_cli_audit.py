@@ -147,13 +147,13 @@ def test_every_format_is_read(folder: Path, tmp_path: Path) -> None:
 
 WRONG: list[tuple[int, str, Sequence[str]]] = [
     (2, "an --epsilon for each RELEASED, got 1 for 2", ["a.csv", "b.csv", "--epsilon", "1"]),
-    (2, "there is no file missing.csv", []),
+    (1, "missing.csv: there is no such file", []),
     (2, "a name that ends in .png", ["--plot", "curve.txt"]),
     (2, "--known 1.0 leaves no row", ["--known", "1"]),
-    (1, "there is no column 'x'; there are: 'text', 'author', 'stars'", ["--author-column", "x"]),
+    (1, "no column 'x'; the columns are 'text', 'author', 'stars'", ["--author-column", "x"]),
     (1, "expected the 48 rows of mail.csv, got 1", ["short.csv"]),
-    (1, "binary.csv: can not be read as csv", ["binary.csv"]),
-    (1, "expected texts in column 'stars'", ["--text-column", "stars"]),
+    (1, "binary.csv, line 2, byte 1 of the line: not UTF-8", ["binary.csv"]),
+    (1, "expected texts in column 'stars'", ["stars.jsonl", "--released-column", "stars"]),
 ]
 
 
@@ -166,6 +166,7 @@ def test_what_is_wrong_is_said(
     arguments: Sequence[str],
 ) -> None:
     Path("short.csv").write_text("text\nwaaa\n")
+    Path("stars.jsonl").write_text('{"stars": 1}\n' * AUTHORS * EACH)
     Path("binary.csv").write_bytes(b"text\n\xff\xfe secret\n")
     original = "missing.csv" if "missing" in message else "mail.csv"
     assert main(["audit", "attribution", original, *arguments]) == code
@@ -182,5 +183,5 @@ def test_results_are_not_replaced_unasked(
     assert main(["audit", "attribution", "mail.csv", "--output", str(output)]) == 2
     assert "exists already" in capsys.readouterr().err
     assert output.read_text() == "mine"
-    with pytest.raises(ValueError, match=r"binary\.csv: can not be read"):
+    with pytest.raises(ValueError, match=r"binary\.csv: there is no column 'author'"):
         main(["audit", "attribution", "binary.csv", "--debug"])

@@ -16,6 +16,7 @@ import pytest
 from hf_dxprivacy.cli.main import main
 from hf_dxprivacy.report import HEADINGS
 from hf_dxprivacy.spaces import EmbeddingSpace
+from machine import PATIENCE
 
 
 @pytest.fixture
@@ -29,7 +30,8 @@ def folder(
 
 
 def calibrate(*arguments: str) -> int:
-    return main(["calibrate", "space", "--words", "30", *arguments])
+    named = [] if "--mechanism" in arguments else ["--mechanism", "calibrated"]
+    return main(["calibrate", "space", "--words", "30", *arguments, *named])
 
 
 def test_a_table_with_a_row_for_each_epsilon_is_printed(
@@ -111,6 +113,7 @@ def test_wrong_usage_is_said_before_anything_is_measured(
     assert Path("old.html").read_text() == "precious"
 
 
+@pytest.mark.slow
 def test_the_page_is_served_until_a_signal_comes(folder: Path) -> None:
     pytest.importorskip("gradio")
     process = subprocess.Popen(
@@ -124,10 +127,10 @@ def test_the_page_is_served_until_a_signal_comes(folder: Path) -> None:
         assert process.stdout is not None
         found = re.fullmatch(r"Open (http://127\.0\.0\.2:\d+/)\n", process.stdout.readline())
         assert found is not None
-        with urllib.request.urlopen(found[1], timeout=60) as answer:
+        with urllib.request.urlopen(found[1], timeout=PATIENCE) as answer:
             assert b"gradio" in answer.read()
         process.send_signal(signal.SIGTERM)
-        _, printed = process.communicate(timeout=60)
+        _, printed = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143
     assert printed == "hf-dxprivacy: error: interrupted by SIGTERM; nothing half-written is left\n"
 

@@ -1,11 +1,13 @@
 """What is wrong is said, with file and line; nothing is written and nothing is overwritten."""
 
-import argparse
+import errno
 import gzip
 import json
 import os
 import random
 import re
+import signal
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hf_dxprivacy import files
-from hf_dxprivacy.cli import mechanism, privatize
-from hf_dxprivacy.cli.main import main
+from hf_dxprivacy.cli import arguments, privatize
+from hf_dxprivacy.cli.main import VERBS, main, parser_of
+from hf_dxprivacy.files import inputs, readers
 from hf_dxprivacy.mechanisms import MECHANISMS
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -31,7 +33,8 @@ def folder(
 
 
 def _run(*arguments: str) -> int:
-    return main(["privatize", *arguments])
+    named = [] if "--mechanism" in arguments else ["--mechanism", "calibrated"]
+    return main(["privatize", *arguments, *(named if arguments else [])])
 
 
 def _fails(
@@ -58,12 +61,13 @@ INPUTS = [
     (
         "a.csv",
         b"id,texts\n1,x\n",
-        "a.csv: there is no column 'text'; the columns are 'id', 'texts'",
+        "a.csv: there is no column 'text'; the columns are 'id', 'texts'; did you mean 'texts'.",
     ),
     ("a.csv", b"text,text\n1,x\n", "several columns 'text'"),
     ("a.csv", b"", "a.csv: there is no column 'text'; there is none at all; the first line must"),
     ("a.csv", b"\n\n", "a.csv: there is no column 'text'; there is none at all"),
-    ("a.csv", b"my number is 078-05-1120,1\n", "one of 24 characters, one of 1 char"),
+    ("a.csv", b"my number is 078-05-1120,1\n", "there are 2 columns, whose names are not shown"),
+    ("a.csv", b"Anna Kowalska\nJan Nowak\n", "there is one column, whose name is not shown"),
     ("a.csv", b"id;text\n1;x\n", "if ';' separates the fields, say so .--delimiter ';'."),
     ("a.tsv", b"id,text\n1,x\n", "if ',' separates the fields, say so .--format csv."),
     ("a.csv", b"id,text\n1,x\n\n2,y,z\n", "a.csv, line 4: expected 2 fields .* found 3"),
@@ -71,19 +75,19 @@ INPUTS = [
     ("a.csv", b'id,text\n1,"x\n2,y\n', "a.csv, line 2: a quoted field .* does not end"),
     ("a.csv", b'id,text\n1,"x"y"\n', "a.csv, line 2: a field goes on after its closing quote"),
     ("a.csv", b"id,text\n1\r,x\n", "a.csv, line 2: a carriage return"),
-    ("a.csv", b"id,text\n1,x\n2,caf\xe9\n", "a.csv, line 3, byte 17 of the file: not UTF-8"),
-    ("a.csv", "id,text\n1,x\n".encode("utf-16"), "line 1, byte 0 of the file: not UTF-8"),
+    ("a.csv", b"id,text\n1,x\n2,caf\xe9\n", "a.csv, line 3, byte 6 of the line: not UTF-8"),
+    ("a.csv", "id,text\n1,x\n".encode("utf-16"), "line 1, byte 1 of the line: not UTF-8"),
     ("a.csv.gz", packed(NOISE)[:500], "truncated"),
     ("a.csv.gz", packed(b"id,text\n1,x\n")[:-9] + b"123456789", "truncated or damaged"),
     ("a.jsonl", b'{"text": "x"}\n{"text": "y"\n', "a.jsonl, line 2, column 14: Expecting ','"),
-    ("a.jsonl", b'[\n{"text": "x"}\n]\n', "a.jsonl, line 1, column 1: not an object"),
+    ("a.jsonl", b'[\n{"text": "x"}\n]\n', "a.jsonl, line 1, column 3: Expecting value"),
     ("a.jsonl", b'{"text": "x"} {"text": "y"}\n', "line 1, column 15: Extra data"),
-    ("a.jsonl", b'{"text": "x", "text": "y"}\n', "line 1: the key 'text' occurs twice"),
+    ("a.jsonl", b'{"text": "x", "text": "y"}\n', "line 1: a key occurs twice in one object"),
     ("a.jsonl", b'{"text": "x"}\n{"text": 5}\n', "line 2: expected 'text' .* found a number"),
     ("a.jsonl", b'{"text": ["a", ["b"]]}\n', "line 1: expected 'text' .* found an array"),
     ("a.jsonl", b'{"txt": "x"}\n{"id": 1}\n', "no column 'text'; the columns are 'txt', 'id'"),
-    ("a.jsonl", b'{"text": ' + b"[" * 99999, "line 1, values are nested too deeply"),
-    ("a.txt", b"x\ny\xff\n", "a.txt, line 2, byte 3 of the file: not UTF-8"),
+    ("a.jsonl", b'{"text": ' + b"[" * 99999, "line 1: values are nested too deeply"),
+    ("a.txt", b"x\ny\xff\n", "a.txt, line 2, byte 2 of the line: not UTF-8"),
     ("a.parquet", b"PAR1 and then nothing", "a.parquet: truncated, damaged or not a Parquet file"),
     ("a.parquet", b"", "a.parquet: truncated, damaged or not a Parquet file"),
 ]
@@ -181,7 +185,7 @@ USAGE = [
     (["in.jsonl", "--output", "out.csv", "--epsilon", "5"], "jsonl can be written as jsonl, not"),
     (["in", "--output", "out.csv", "--epsilon", "5"], "does not tell the format"),
     (["in.csv", "--output", "out.csv", "--epsilon", "5", "--split", "test"], "are for the Hub"),
-    (["in.csv", "--output", "out.parquet.gz", "--epsilon", "5"], "compressed by itself"),
+    (["in.csv", "--output", "out.parquet.gz", "--epsilon", "5"], "leave out .gz"),
     (["in.csv", "--output", "-", "--epsilon", "5", "--report"], "--report needs a path"),
     (
         ["in.csv", "--output", "o.csv", "--epsilon", "5", "--report", "o.csv"],
@@ -208,9 +212,9 @@ def test_wrong_usage_exits_with_2(
 
 
 PLACES = [
-    (["missing.csv", "--output", "out.csv"], "there is no file missing.csv"),
-    (["no/such/place", "--output", "out.csv"], "there is no file no/such/place"),
-    (["space", "--output", "out.csv"], "space is a folder"),
+    (["missing.csv", "--output", "out.csv"], "missing.csv: there is no such file; check"),
+    (["no/such/place", "--output", "out.csv"], "no/such/place: there is no such file"),
+    (["space", "--output", "out.csv"], "space: a folder; name a file in it"),
     (["in.csv", "--output", "space"], "space is a folder"),
     (["in.csv", "--output", "no/out.csv"], "there is no folder no"),
     (["in.csv", "--output", "old.csv"], "old.csv exists already; .*--overwrite"),
@@ -295,10 +299,151 @@ def test_debug_shows_where_an_error_arose(folder: Path) -> None:
 
 
 def test_the_choices_in_the_help_are_those_of_the_library() -> None:
-    assert set(mechanism.MECHANISMS) == set(MECHANISMS)
-    assert set(mechanism.OPTIONS) == {o for m in MECHANISMS.values() for o in m.options}
-    assert privatize.FORMATS == files.FORMATS
-    parser = argparse.ArgumentParser()
-    privatize.add_arguments(parser)
-    undocumented = [action.dest for action in parser._actions if not action.help]
-    assert not undocumented
+    assert set(arguments.MECHANISMS) == set(MECHANISMS)
+    assert set(arguments.OPTIONS) == {o for m in MECHANISMS.values() for o in m.options}
+    assert set(privatize.FORMATS) == set(inputs.ENDINGS.values())
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_argument_of_every_verb_is_documented(verb: str) -> None:
+    parser = parser_of(verb)
+    assert len(parser.description or "") > 100
+    actions = [action for action in parser._actions if action.dest != "attack"]
+    assert not [action.dest for action in actions if not action.help]
+
+
+SLIPS = [
+    ("privatise in.csv", "there is no verb 'privatise'; did you mean 'privatize'?"),
+    ("conjure", "there is no verb 'conjure'; expected one of privatize, calibrate"),
+    ("", "expected a verb: privatize, calibrate"),
+    ("privatize in.csv --output o.csv --mecanism tem", "did you mean '--mechanism'?"),
+    ("privatize in.csv --output o.csv --mechanism calibrate", "did you mean 'calibrated'?"),
+    ("privatize in.csv --output o.csv --mechanism madlib", "did you mean 'laplace'?"),
+    ("privatize in.csv --output o.csv --oov centriod", "did you mean 'centroid'?"),
+    (
+        "privatize in.csv --output o.csv --epsilon 5",
+        "--mechanism is missing: .* hierarchical is re",
+    ),
+    ("calibrate space --epsilon 5", "--mechanism is missing: .* hierarchical is recommended"),
+    ("audit guarantee --epsilon 5", "--mechanism is missing: .* hierarchical is recommended"),
+    ("audit guarante --epsilon 5", "did you mean 'guarantee'?"),
+    ("privatize in.csv --output o.csv --text-column \udcff", "expected a name in UTF-8"),
+    ("privatize in.csv --output o.csv --output-column \udcff", "expected a name in UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("command", "said"), SLIPS, ids=[said for _, said in SLIPS])
+def test_slips_are_answered_with_what_was_meant(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: str, said: str
+) -> None:
+    (folder / "in.csv").write_text("text\nwaab\n")
+    assert main(command.split()) == 2
+    assert re.search(said.replace("?", r"\?"), capsys.readouterr().err)
+
+
+def test_a_space_that_is_nearly_named_is_suggested(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "in.csv").write_text("text\nwaab\n")
+    assert _run("in.csv", "--output", "o.csv", "--epsilon", "5", "--space", "wordnet_gloss") == 1
+    assert "did you mean 'wordnet-gloss'?" in capsys.readouterr().err
+
+
+def test_parquet_strings_that_are_not_utf8(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fine = pa.array(["waab", "waac"])
+    data = pa.Array.from_buffers(pa.string(), 2, pa.array([b"waab", b"caf\xe9"]).buffers())
+    pq.write_table(pa.table({"text": data, "n": fine}), "text.parquet")
+    pq.write_table(pa.table({"text": fine, "n": data}), "other.parquet")
+    more = ["--epsilon", "5", "--space", "space"]
+    said = "text.parquet: column 'text' holds text that is not UTF-8 in one of the rows 1 to 2"
+    _fails(capsys, 1, said, ["text.parquet", "--output", "o.parquet", *more])
+    for target in ("csv", "jsonl"):
+        said = "column 'n' holds strings that are not UTF-8, .* write parquet"
+        _fails(capsys, 1, said, ["other.parquet", "--output", f"o.{target}", *more])
+    assert _run("other.parquet", "--output", "o.parquet", *more) == 0
+    kept = pq.read_table("o.parquet").column("n").chunk(0)
+    assert kept.buffers()[2].to_pybytes().endswith(b"caf\xe9")
+
+
+def test_a_link_into_a_missing_folder_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "in.csv").write_text("text\nwaab\n")
+    (folder / "link.csv").symlink_to("nowhere/out.csv")
+    arguments = ["in.csv", "--output", "link.csv", "--epsilon", "5", "--space", "space"]
+    assert _run(*arguments) == 1
+    assert re.search("no folder .*nowhere, where link.csv leads", capsys.readouterr().err)
+
+
+def test_a_run_ends_with_the_share_of_unknown_words(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "in.csv").write_text('text\nwaab waac waad\nder Hund bellt laut\n""\n')
+    arguments = ["--epsilon", "5", "--space", "space", "--overwrite", "--report"]
+    assert _run("in.csv", "--output", "out.csv", *arguments) == 0
+    printed = capsys.readouterr().err
+    assert "3 rows with 7 words written to out.csv; 57.1% of the words are not in the" in printed
+    assert "warning: 57% of the words are not in the vocabulary" in printed
+    assert "Is this English?" in printed
+    report = json.loads((folder / "out.csv.report.json").read_text())
+    assert report["words"]["unknown_share"] == pytest.approx(4 / 7)
+    (folder / "in.csv").write_text("text\nwaab waac waad waae\n")
+    for workers in ("1", "2"):
+        assert _run("in.csv", "--output", "out.csv", *arguments, "--num-proc", workers) == 0
+        printed = capsys.readouterr().err
+        assert "1 rows with 4 words written to out.csv; 0.0% of the words" in printed
+        assert "English" not in printed
+
+
+def test_keys_of_json_lines_do_not_fill_the_memory(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    row = '{{"text": "a", "{}{}": 1}}\n'
+    path.write_text("".join(row.format("k" * 500, i) for i in range(20_000)))
+    columns = inputs.Columns(("text",), ("text",))
+    tracemalloc.start()
+    try:
+        with readers.open_reader(inputs.find_input(str(path)), columns) as reader:
+            for _ in reader.batches(100):
+                pass
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 << 20
+
+
+@pytest.mark.parametrize(
+    ("output", "said"), [("o.txt", "; nothing half-written is left\n"), ("-", "by SIGINT\n")]
+)
+def test_ctrl_c_while_the_program_still_loads(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    output: str,
+    said: str,
+) -> None:
+    """Handlers are in place before anything that takes long is imported."""
+
+    def interrupted(name: str) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("hf_dxprivacy.cli.main.import_module", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert _run("in.txt", "--output", output) == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert capsys.readouterr().err.endswith(said)
+
+
+def test_a_full_disk_is_named_by_the_folder(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    (folder / "vectors.txt").write_text("waab 1 2\nwaac 2 3\nwaad 3 5\n")
+    monkeypatch.setattr(EmbeddingSpace, "save_pretrained", full)
+    assert main(["convert", "vectors.txt", "--output", "new"]) == 1
+    assert "error: new: No space left on device" in capsys.readouterr().err

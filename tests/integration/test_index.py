@@ -11,10 +11,12 @@ from huggingface_hub import HfApi
 
 from hf_dxprivacy.cli.main import main
 from hf_dxprivacy.errors import ArtifactError
-from hf_dxprivacy.hub import cache_dir
-from hf_dxprivacy.privatizer import DxPrivatizer
-from hf_dxprivacy.spaces import EmbeddingSpace, persistence
+from hf_dxprivacy.hub import cache_dir, update_config
+from hf_dxprivacy.hub.artifact import read_config
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
 from hub_server import HubServer
+from machine import PATIENCE
 
 SPACE = "me/space"
 FILES = ["config.json", "vectors.safetensors", "vocabulary.txt"]
@@ -63,8 +65,8 @@ def digest(space: EmbeddingSpace) -> str:
 
 def forget() -> None:
     """Make this process one that has never seen a space."""
-    persistence._known.clear()
-    persistence._recent.clear()
+    space_artifact._known.clear()
+    space_artifact._recent.clear()
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="shows what is mapped")
@@ -78,7 +80,7 @@ def test_another_process_maps_the_very_same_index(
     assert len(pickled) < 2000
     (tmp_path / "pickled").write_bytes(pickled)
     arguments = [sys.executable, "-c", AFRESH, str(tmp_path / "pickled"), TEXT]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=True, timeout=100)
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True, timeout=PATIENCE)
     text, sha256, mapped = done.stdout.split("\n")[:3]
     assert (text, sha256, mapped) == (privatizer.privatize(TEXT), digest(space), "True")
     assert text != seeded(space, "flat").privatize(TEXT)
@@ -102,15 +104,15 @@ def test_spaces_that_differ_in_their_index_only_are_kept_apart(
 def test_an_index_that_was_exchanged_after_pickling_is_refused(folder: Path) -> None:
     pickled = pickle.dumps(EmbeddingSpace.from_pretrained(folder, index=COARSE))
     other = EmbeddingSpace.from_pretrained(folder).build_index("hnsw")
-    persistence.write(other, folder, {})
+    space_artifact.write(other, folder)
     forget()
     with pytest.raises(ArtifactError, match="the index is of kind 'hnsw', not 'PCA2,Flat'"):
         pickle.loads(pickled)
     # What says it is of that kind may still be another one.
     changed = EmbeddingSpace.from_pretrained(folder).build_index("PCA2,SQ8")
-    persistence.write(changed, folder, {})
-    content = (folder / "config.json").read_text()
-    (folder / "config.json").write_text(content.replace('"PCA2,SQ8"', '"PCA2,Flat"'))
+    space_artifact.write(changed, folder)
+    described = read_config(folder)["index"]
+    update_config(folder, {"index": {**described, "kind": "PCA2,Flat"}})
     with pytest.raises(ArtifactError, match="was changed after the space was pickled"):
         pickle.loads(pickled)
 
@@ -205,8 +207,8 @@ def test_the_command_line_searches_by_the_index_and_pushes_it(
     asked = ["--mechanism", "laplace", "--index", COARSE, "--seed", "9"]
     assert main([*command, *asked]) == 0
     assert "searched approximately (index 'PCA2,Flat')" in " ".join(capsys.readouterr().err.split())
-    assert main([*command, "--overwrite", "--index", COARSE]) == 2
-    assert "'calibrated' has no use for an index" in capsys.readouterr().err
+    assert main([*command, "--overwrite", "--mechanism", "tem", "--index", COARSE]) == 2
+    assert "'tem' has no use for an index" in capsys.readouterr().err
     assert main([*command, "--overwrite", "--mechanism", "laplace", "--index", "ivf"]) == 1
     assert "the index is of kind 'PCA2,Flat', not 'ivf'" in capsys.readouterr().err
     assert main(["push", "space", SPACE, "--license", "mit"]) == 0

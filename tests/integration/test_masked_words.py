@@ -11,9 +11,11 @@ from tiny_models import CORPUS, byte_level, word_pieces
 from hf_dxprivacy.audit import BayesAdversary, MaskedWordModel, reconstruct_texts
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import create_mechanism
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import RowReader
+
+pytestmark = pytest.mark.slow
 
 TEXTS = CORPUS[:2] * 10
 WORDS = sorted({w.lower() for text in TEXTS for w in RowReader().read_text(text).words})

@@ -10,9 +10,9 @@ import pytest
 from datasets import Dataset, DatasetDict
 from datasets.fingerprint import Hasher
 
-from hf_dxprivacy.budget import PrivacyBudget
 from hf_dxprivacy.errors import BudgetExceededError, InvalidValueError
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.budget import PrivacyBudget
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 KEY = bytes(range(7, 39))

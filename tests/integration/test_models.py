@@ -27,6 +27,8 @@ from hf_dxprivacy.errors import (
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hub_server import HubServer
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = "me/model"
 FAMILIES = [
     tiny_models.byte_level,
@@ -56,7 +58,7 @@ def check_running_text(space: EmbeddingSpace, tokenizer: Any, embedding: np.ndar
 
 @pytest.fixture(scope="module")
 def minilm_space() -> EmbeddingSpace:
-    return EmbeddingSpace.from_transformers(tiny_models.minilm())
+    return EmbeddingSpace.from_transformers(tiny_models.minilm(), scripts=None)
 
 
 def test_whole_words_of_a_real_model(minilm_space: EmbeddingSpace) -> None:
@@ -74,6 +76,7 @@ def test_whole_words_of_a_real_model(minilm_space: EmbeddingSpace) -> None:
         "source": "model",
         "model": "BertModel",
         "tokens": {"all": 30522, "special": 5, "taken": 23544},
+        "scripts": None,
     }
 
 
@@ -83,7 +86,7 @@ def test_neighbours_in_a_real_model(minilm_space: EmbeddingSpace) -> None:
 
 
 def test_all_tokens_of_a_real_model() -> None:
-    space = EmbeddingSpace.from_transformers(str(tiny_models.minilm()), subwords=True)
+    space = EmbeddingSpace.from_transformers(str(tiny_models.minilm()), subwords=True, scripts=None)
     tokens = (tiny_models.minilm() / "vocab.txt").read_text("utf-8").splitlines()
     special = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}
     assert list(space.words) == [token for token in tokens if token not in special]
@@ -111,7 +114,7 @@ def test_all_tokens_of_every_kind_of_tokenizer(
 ) -> None:
     tokenizer = make()
     embedding = weights(tiny_models.save(tokenizer, tmp_path))
-    space = EmbeddingSpace.from_transformers(tmp_path, subwords=True)
+    space = EmbeddingSpace.from_transformers(tmp_path, subwords=True, scripts=None)
     special = {t.content for t in tokenizer.get_added_tokens_decoder().values()}
     assert set(space.words) == set(tokenizer.get_vocab()) - special
     ids = [tokenizer.token_to_id(token) for token in space.words]
@@ -134,10 +137,32 @@ def test_a_token_with_a_line_break_is_left_out(tmp_path: Path) -> None:
     tokenizer = tiny_models.unigram()
     tokenizer.add_tokens(["\n", "x\r"])
     tiny_models.save(tokenizer, tmp_path)
-    space = EmbeddingSpace.from_transformers(tmp_path, subwords=True)
+    space = EmbeddingSpace.from_transformers(tmp_path, subwords=True, scripts=None)
     assert len(space) == tokenizer.get_vocab_size() - 4 - 2
     space.save_pretrained(tmp_path / "space")
     assert EmbeddingSpace.from_pretrained(tmp_path / "space").words == space.words
+
+
+@pytest.mark.parametrize("subwords", [False, True])
+def test_words_of_foreign_scripts_are_left_out(tmp_path: Path, subwords: bool) -> None:
+    tokenizer = tiny_models.word_pieces()
+    tokenizer.add_tokens(["привет", "λογος", "日本"])
+    tiny_models.save(tokenizer, tmp_path)
+
+    def words(**options: Any) -> set[str]:
+        made = EmbeddingSpace.from_transformers(tmp_path, subwords=subwords, **options)
+        return set(made.words)
+
+    everything = words(scripts=None)
+    assert {"привет", "λογος"} < everything
+    assert words() == words(scripts=["latin"])
+    assert everything - words() >= {"привет", "λογος"}
+    assert words(scripts=["Latin", "Greek"]) - words() == {"λογος"}
+    assert words(scripts=["cyrillic"]) >= {"привет"}
+    with pytest.raises(InvalidValueError, match="that the words of the model have, got klingon"):
+        words(scripts=["klingon"])
+    with pytest.raises(InvalidTypeError, match="a list of names, got 'latin'"):
+        words(scripts="latin")
 
 
 def test_truncation_and_padding_do_not_matter_and_stay(tmp_path: Path) -> None:
@@ -303,9 +328,9 @@ def test_a_tokenizer_in_python(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ("{", "can not load the tokenizer: .*not a valid JSON"),
-        ('{"model_type": "nope"}', "can not load the .*`nope`"),
-        ('{"auto_map": {"AutoConfig": "evil.Config"}}', "can not load the .*custom code"),
+        ("{", "cannot load the tokenizer: .*not a valid JSON"),
+        ('{"model_type": "nope"}', "cannot load the .*`nope`"),
+        ('{"auto_map": {"AutoConfig": "evil.Config"}}', "cannot load the .*custom code"),
     ],
 )
 def test_a_config_that_transformers_refuses(folder: Path, config: str, message: str) -> None:
@@ -319,7 +344,7 @@ def test_a_config_that_transformers_refuses(folder: Path, config: str, message: 
 def test_a_model_without_a_token_embedding(folder: Path) -> None:
     config = {"model_type": "vit", "hidden_size": 16, "num_attention_heads": 2}
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(InvalidValueError, match="can not load the model"):
+    with pytest.raises(InvalidValueError, match="cannot load the model"):
         EmbeddingSpace.from_transformers(folder)
 
 
@@ -413,9 +438,9 @@ def test_parts_of_a_static_model_that_do_not_fit(
 
 
 def test_a_folder_that_holds_no_static_model(base: Path, tmp_path: Path) -> None:
-    with pytest.raises(InvalidValueError, match="model2vec can not load it: Could not find"):
+    with pytest.raises(InvalidValueError, match="model2vec cannot load it: Could not find"):
         EmbeddingSpace.from_static(tmp_path)
-    with pytest.raises(InvalidValueError, match="model2vec can not load it"):
+    with pytest.raises(InvalidValueError, match="model2vec cannot load it"):
         EmbeddingSpace.from_static(base)
 
 

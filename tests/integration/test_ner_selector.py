@@ -18,11 +18,13 @@ from datasets.fingerprint import Hasher
 from huggingface_hub import HfApi
 
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
-from hf_dxprivacy.slot_privatizer import SlotPrivatizer
+from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.slots import ContentWordSelector, LowTransitionSelector, NerSelector
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import RowReader
 from hub_server import HubServer
+
+pytestmark = pytest.mark.slow
 
 NAMES = {"doctor": "B-PER", "fox": "I-PER", "hospital": "B-LOC", "2019": "I-LOC"}
 TEXT = "The doctor (a FOX) in the hospital, in 2019."
@@ -175,7 +177,7 @@ def test_a_model_without_a_label_for_other_words(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidValueError, match="transformers can not load the config"):
+    with pytest.raises(InvalidValueError, match="transformers cannot load the config"):
         NerSelector(tmp_path)
 
 
@@ -202,7 +204,6 @@ def test_several_processes(privatizer: SlotPrivatizer) -> None:
         check(rows.map(privatizer, num_proc=2, load_from_cache_file=False, **options))
 
 
-@pytest.mark.timeout(100)
 def test_a_model_that_was_used_before_a_fork_does_not_hang(privatizer: SlotPrivatizer) -> None:
     """Its threads are those of the parent; texts are long, so that there is work for several."""
     texts = [" ".join(["guide"] * 900 + ["fox"])] * 8

@@ -18,18 +18,20 @@ import pyarrow.parquet as pq
 import pytest
 from threadpoolctl import threadpool_info
 
-from hf_dxprivacy.budget import PrivacyBudget
 from hf_dxprivacy.distributed import privatize_ray
 from hf_dxprivacy.distributed.rows import row_keys
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.budget import PrivacyBudget
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
+from machine import THREAD_VARIABLES
 
 ray = pytest.importorskip("ray", reason="Ray is not installed (extra: ray)")
 pytest.importorskip("ray.data", reason="Ray Data is not installed (extra: ray)")
 
 # What Ray says of its own settings and of the files that it leaves open.
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings(r"ignore::DeprecationWarning:ray\."),
     pytest.mark.filterwarnings("ignore:.*subprocess .* is still running:ResourceWarning"),
 ]
@@ -49,6 +51,9 @@ def cluster() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_worker_niceness", "0")
+        # Ray itself has to say how many threads an actor gets.
+        for name in THREAD_VARIABLES:
+            patch.delenv(name)
         # Without the servers of the dashboard a node starts in time on a busy machine too.
         missing = "ray._private.utils.get_dashboard_dependency_error"
         patch.setattr(missing, lambda: "left out", raising=False)
@@ -211,7 +216,7 @@ def test_a_node_that_lacks_the_space(
     privatizer = DxPrivatizer(tmp_path / "space", "laplace", 0.5)
     job = privatize_ray(dataset, privatizer, id_column="id")
     (tmp_path / "space").rename(tmp_path / "elsewhere")
-    with pytest.raises(Exception, match=f"local folder that holds one.*got '{tmp_path}/space'"):
+    with pytest.raises(Exception, match=f"local folder that holds a space.*got '{tmp_path}/space'"):
         job.take(1)
 
 

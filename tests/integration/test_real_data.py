@@ -10,7 +10,7 @@ import pytest
 
 from hf_dxprivacy import DxPrivatizer
 from hf_dxprivacy.text import RowReader, TextRow
-from hf_dxprivacy.text.rows import TokenRow
+from hf_dxprivacy.text.segmentation import TokenRow
 
 pytestmark = pytest.mark.realdata
 
@@ -45,7 +45,7 @@ def test_texts_keep_their_carrier_and_lose_every_unknown_word(data: Path, name: 
             old, new = reader.read(before), reader.read(after)
             assert isinstance(old, TextRow)
             assert isinstance(new, TextRow)
-            assert new.carrier == old.carrier
+            assert new.separators == old.separators
             assert all(word in privatizer.space for word in new.words)
 
 

@@ -16,6 +16,8 @@ from playwright.sync_api import Page
 from hf_dxprivacy.report import Sweep, calibration_report, sweep
 from hf_dxprivacy.spaces import EmbeddingSpace
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def swept(euclidean_space: EmbeddingSpace) -> Sweep:

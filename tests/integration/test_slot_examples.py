@@ -10,6 +10,8 @@ from example_runs import run, write
 
 from hub_server import HubServer
 
+pytestmark = pytest.mark.slow
+
 NAMES = {"doctor": "PER", "fox": "PER", "hospital": "LOC"}
 
 

@@ -21,24 +21,24 @@ from threadpoolctl import threadpool_info
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from hf_dxprivacy.budget import PrivacyBudget
 from hf_dxprivacy.distributed import privatize_spark
 from hf_dxprivacy.distributed.rows import row_keys
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.privatizer import DxPrivatizer
-from hf_dxprivacy.slot_privatizer import SlotPrivatizer
+from hf_dxprivacy.privatizers.budget import PrivacyBudget
+from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
 from hf_dxprivacy.slots import TagColumnSelector
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.tokens import TokenPrivatizer
 from java import java_version
+from machine import THREAD_VARIABLES
 
 pyspark = pytest.importorskip("pyspark", reason="Spark is not installed (extra: spark)")
 
 pytestmark = [
+    pytest.mark.slow,
     # What pyspark 4.3 says of the installed pandas, whenever it uses Arrow.
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-    # The first test waits for the cluster too.
-    pytest.mark.timeout(600),
 ]
 
 ROWS_OF_A_BATCH = 5
@@ -73,6 +73,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        # Spark itself has to say how many threads a worker gets.
+        for name in THREAD_VARIABLES:
+            patch.delenv(name)
         # The workers can not import this module.
         cloudpickle.register_pickle_by_value(module)
         builder = SparkSession.builder.master("local-cluster[2,1,1024]")

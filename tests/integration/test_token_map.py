@@ -16,8 +16,8 @@ from datasets import Dataset
 from datasets.fingerprint import Hasher
 
 from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.tokens import TokenPrivatizer
 
 TEXTS = [
     "The doctor treated unbelievably many patients.",
@@ -157,7 +157,7 @@ HASH_SCRIPT = """
 import sys
 from datasets.fingerprint import Hasher
 from tokenizers import Tokenizer
-from hf_dxprivacy.tokens import TokenPrivatizer
+from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
 tokenizer = Tokenizer.from_file(sys.argv[1])
 privatizer = TokenPrivatizer(sys.argv[2], tokenizer, "laplace", 2.0)
 tokenizer.enable_truncation(3)

@@ -10,6 +10,9 @@ import pytest
 from hf_dxprivacy.cli.main import main
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hub_server import HubServer
+from machine import PATIENCE
+
+pytestmark = pytest.mark.slow
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "train_webisadb.py"
 QUICK = ["--dim", "3", "--epochs", "20", "--threads", "1", "--output", "space"]
@@ -50,6 +53,16 @@ def test_the_largest_part_can_be_chosen(folder: Path) -> None:
     assert space.provenance["largest_component"] is True
 
 
+def test_a_subtree_can_be_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train-poincare", "pairs", "pairs.tsv", "--below", "animal", *QUICK]) == 0
+    space = EmbeddingSpace.from_pretrained("./space")
+    assert set(space.words) == {*ANIMALS, "animal"}
+    assert space.provenance["below"] == "animal"
+    arguments = ["--below", "anmal", *QUICK, "--overwrite"]
+    assert main(["train-poincare", "pairs", "pairs.tsv", *arguments]) == 1
+    assert "did you mean 'animal'" in capsys.readouterr().err
+
+
 def test_a_refinement_can_be_asked_for() -> None:
     assert main(["train-poincare", "pairs", "pairs.tsv", "--refinement", "2", *QUICK]) == 0
     recipe = EmbeddingSpace.from_pretrained("./space").provenance["recipe"]
@@ -85,6 +98,7 @@ def test_webisadb_goes_from_the_dump_to_the_hub(
     ("arguments", "message"),
     [
         (["webisadb", "dump.csv"], "webisadb needs --vocabulary"),
+        (["webisadb", "a", "--vocabulary", "b", "--below", "c"], "--below is for wordnet"),
         (["pairs"], "pairs needs at least one PATH"),
         (["pairs", "a", "b"], "pairs takes one PATH, got 2"),
         (["nothing", "a"], "invalid choice: 'nothing'"),
@@ -124,9 +138,23 @@ def test_the_example_does_the_same(folder: Path) -> None:
     ).save_pretrained("words")
     options = ["--vocabulary", "./words", "--min-links", "1", "--dim", "2", "--epochs", "5"]
     command = [sys.executable, str(EXAMPLE), "dump.csv", *options, "--output", "out"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert "relations" in done.stdout
     space = EmbeddingSpace.from_pretrained("out/space")
     assert (len(space), space.dim) == (8, 2)
     assert space.provenance["licence"] == "cc-by-nc-sa-3.0"
+
+
+def test_the_example_says_which_filters_leave_nothing(folder: Path) -> None:
+    """As those of the paper do of a sample of the dump."""
+    EmbeddingSpace.from_vectors(["dog", "cat"], [[0.0], [1.0]]).save_pretrained("words")
+    command = [sys.executable, str(EXAMPLE), "dump.csv", "--vocabulary", "./words"]
+    done = subprocess.run(
+        [*command, "--output", "out"], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.returncode == 1
+    assert "few links" in done.stdout
+    assert done.stderr.splitlines()[-1].startswith("train_webisadb: expected at least one relation")
+    assert "lower min_frequency or min_links" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -11,6 +11,8 @@ from transformers import AutoTokenizer
 
 from hub_server import HubServer
 
+pytestmark = pytest.mark.slow
+
 FIGURES = dict[tuple[str, str], list[float]]
 
 needs_trainer = pytest.mark.skipif(

@@ -17,10 +17,9 @@ import numpy as np
 import pytest
 from datasets import Dataset
 
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
-
-TIMEOUT = 100
+from machine import PATIENCE
 
 WORDS = 200
 
@@ -73,7 +72,7 @@ import faiss
 import numpy as np
 import threadpoolctl
 from datasets import Dataset
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 SPACE = EmbeddingSpace.from_pretrained(os.environ["TEST_SPACE"])
@@ -118,9 +117,9 @@ def run(folder: Path, tmp_path: Path, body: str) -> list[Any]:
         start_new_session=True,
     ) as process:
         try:
-            output, errors = process.communicate(timeout=TIMEOUT)
+            output, errors = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
-            pytest.fail(f"not finished after {TIMEOUT} s")
+            pytest.fail(f"not finished after {PATIENCE} s")
         finally:
             # Whatever is left of the session; its leader has been waited for or is ended here.
             if process.returncode is None:

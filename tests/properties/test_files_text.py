@@ -1,4 +1,4 @@
-"""Whatever a csv or JSON lines file looks like: nothing but the replaced cells changes."""
+"""Reading and writing csv and JSON lines is the identity on values, whatever they are."""
 
 import csv
 import io
@@ -10,10 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.files import Columns
-from hf_dxprivacy.files.delimited import DelimitedReader, Dialect, Record, RecordParser
-from hf_dxprivacy.files.jsonl import JsonLinesReader
-from hf_dxprivacy.files.source import Source
+from hf_dxprivacy.files.inputs import Columns, find_input
+from hf_dxprivacy.files.readers import open_reader
+from hf_dxprivacy.files.writers import open_writer
 
 here = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
@@ -25,38 +24,37 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
     max_leaves=5,
 )
+TEXT = Columns(("text",), ("text",))
 
 
-def _source(folder: Path, text: str) -> Source:
-    path = folder / "file"
-    path.write_bytes(text.encode())
-    return Source(path)
-
-
-def _records(folder: Path, text: str, delimiter: str) -> list[Record]:
-    source = _source(folder, text)
-    try:
-        return list(RecordParser(source, Dialect(delimiter)))
-    finally:
-        source.close()
+def _copied(folder: Path, kind: str, content: str, columns: Columns = TEXT) -> str:
+    path, out = folder / f"file.{kind}", io.BytesIO()
+    path.write_bytes(content.encode())
+    with (
+        open_reader(find_input(str(path)), columns) as reader,
+        open_writer(out, kind, reader.schema, reader) as write,
+    ):
+        for batch in reader.batches(2):
+            write(batch)
+    return out.getvalue().decode()
 
 
 @here
-@given(text=AWKWARD, delimiter=st.sampled_from([",", "\t"]))
+@given(text=AWKWARD, kind=st.sampled_from(["csv", "tsv"]))
 def test_records_are_those_of_the_csv_module_or_refused(
-    tmp_path: Path, text: str, delimiter: str
+    tmp_path: Path, text: str, kind: str
 ) -> None:
-    if text.startswith("\ufeff"):
-        return  # a byte order mark, which the csv module does not know
+    content = "text\n" + text
+    delimiter = {"csv": ",", "tsv": "\t"}[kind]
+    rows = list(csv.reader(io.StringIO(content, newline=""), delimiter=delimiter))
+    rows = [row for row in rows if row]
     try:
-        records = _records(tmp_path, text, delimiter)
+        copied = _copied(tmp_path, kind, content)
     except InvalidValueError:
-        assert '"' in text or "\r" in text
+        assert '"' in text or "\r" in text or any(len(row) > 1 for row in rows)
         return
-    dialect = Dialect(delimiter)
-    values = [[dialect.plain(field) for field in record.fields] for record in records]
-    assert values == list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
-    assert "".join(delimiter.join(r.fields) + r.end for r in records) == text
+    again = csv.reader(io.StringIO(copied, newline=""), delimiter=delimiter, strict=True)
+    assert list(again) == rows
 
 
 @here
@@ -65,7 +63,7 @@ def test_records_are_those_of_the_csv_module_or_refused(
     end=st.sampled_from(["\n", "\r\n"]),
     quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
 )
-def test_csv_survives_but_for_the_replaced_column(
+def test_csv_keeps_all_values(
     tmp_path: Path, rows: list[tuple[str, str]], end: str, quoting: int
 ) -> None:
     if quoting == csv.QUOTE_MINIMAL:
@@ -73,53 +71,37 @@ def test_csv_survives_but_for_the_replaced_column(
         rows = [(a.replace("\r", ""), b.replace("\r", "")) for a, b in rows]
     written = io.StringIO(newline="")
     csv.writer(written, lineterminator=end, quoting=quoting).writerows([("text", "b"), *rows])
-    source = _source(tmp_path, written.getvalue())
-    reader = DelimitedReader(source, Dialect(","), Columns(("text",), ("text",)))
-    (batch,) = [*reader.batches(100)] or [None]
-    encoded = reader.head()
-    if batch is not None:
-        batch.replace({"text": [f"{cell}!" for cell in batch.cells("text")]})
-        encoded += batch.encode()
-    source.close()
-    parsed = list(csv.reader(io.StringIO(encoded.decode(), newline="")))
-    assert parsed == [["text", "b"], *([f"{a}!", b] for a, b in rows)]
+    copied = _copied(tmp_path, "csv", written.getvalue())
+    parsed = list(csv.reader(io.StringIO(copied, newline=""), strict=True))
+    assert parsed == [["text", "b"], *map(list, rows)]
+    assert copied.count("\r\n") >= (end == "\r\n")
 
 
 @here
 @given(
     row=st.dictionaries(KEYS, JSON, max_size=5),
     cell=st.none() | st.text(max_size=8),
-    new=st.text(max_size=8),
     escaped=st.booleans(),
     separators=st.sampled_from([(",", ":"), (" , ", " : "), (", ", ":\t")]),
 )
-def test_json_values_are_replaced_and_added_in_place(
+def test_json_keeps_keys_and_values(
     tmp_path: Path,
     row: dict[str, object],
     cell: str | None,
-    new: str,
     escaped: bool,
     separators: tuple[str, str],
 ) -> None:
     row |= {"text": cell}
     line = " " + json.dumps(row, ensure_ascii=escaped, separators=separators) + "\r\n"
-    source = _source(tmp_path, line)
-    (batch,) = JsonLinesReader(source, Columns(("text",), ("text", "out"))).batches(10)
-    source.close()
-    assert batch.cells("text") == [cell]
-    assert batch.encode() == line.encode()
-    batch.replace({"text": [new], "out": [new]})
-    result = json.loads(batch.encode())
-    assert result == row | {"text": new, "out": new}
-    assert list(result) == [*row, "out"]
-    others = json.dumps(row | {"text": 0}, ensure_ascii=escaped, separators=separators)
-    assert batch.encode().decode().startswith(" " + others.partition('"text"')[0])
+    result = _copied(tmp_path, "jsonl", line)
+    assert json.loads(result) == row
+    assert list(json.loads(result)) == list(row)
+    assert result == json.dumps(row, ensure_ascii=False) + "\n"
 
 
-@pytest.mark.parametrize("number", ["1.0", "1E400", "0.10000000000000000000001", "9" * 5000])
+@pytest.mark.parametrize(
+    "number", ["1.0", "1E400", "-0", "0.10", "NaN", "0.10000000000000000000001", "9" * 5000]
+)
 def test_json_numbers_are_never_converted(tmp_path: Path, number: str) -> None:
-    source = _source(tmp_path, f'{{"n": {number}, "text": "a"}}')
-    (batch,) = JsonLinesReader(source, Columns(("text",), ("text",))).batches(10)
-    source.close()
-    batch.replace({"text": ["b"]})
-    assert batch.encode().decode() == f'{{"n": {number}, "text": "b"}}'
+    line = f'{{"n": {number}, "text": "a", "deep": [{number}]}}\n'
+    assert _copied(tmp_path, "jsonl", line) == line

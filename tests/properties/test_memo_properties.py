@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_dxprivacy.budget import EVERYBODY, Expense, PrivacyBudget
 from hf_dxprivacy.errors import BudgetExceededError
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.budget import EVERYBODY, Expense, PrivacyBudget
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import RowReader
 
@@ -40,14 +40,15 @@ def inputs(space: EmbeddingSpace, text: str) -> list[int]:
 
 @given(rows=ROWS, more=ROWS)
 @settings(max_examples=100, deadline=None)
-def test_a_row_is_released_by_its_words_alone(
+def test_a_row_is_released_by_its_words_and_what_shows(
     by_row: DxPrivatizer, rows: list[tuple[str, object]], more: list[tuple[str, object]]
 ) -> None:
     texts = [text for text, _ in rows + more]
     released = [READER.read_text(text).words for text in by_row.privatize(texts)]
-    seen: dict[tuple[int, ...], list[str]] = {}
+    seen: dict[tuple[object, ...], list[str]] = {}
     for text, words in zip(texts, released, strict=True):
-        assert seen.setdefault(tuple(inputs(by_row.space, text)), words) == words
+        shows = READER.read_text(text).separators
+        assert seen.setdefault((*shows, *inputs(by_row.space, text)), words) == words
         assert READER.read_text(by_row.privatize(text)).words == words
 
 
@@ -71,7 +72,7 @@ def test_a_word_is_released_by_its_user_alone(
 def test_bounds_of_users_are_finite_for_one_pattern(by_user: DxPrivatizer, a: str, b: str) -> None:
     bound = by_user.guarantee.bound
     first, second = inputs(by_user.space, a), inputs(by_user.space, b)
-    one = READER.read_text(a).carrier == READER.read_text(b).carrier
+    one = READER.read_text(a).separators == READER.read_text(b).separators
     pattern = [[words.index(word) for word in words] for words in (first, second)]
     assert bound(a, a) == 0.0
     assert bound(a, b) == bound(b, a)

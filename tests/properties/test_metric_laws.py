@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hf_dxprivacy.spaces import EmbeddingSpace, poincare
+from hf_dxprivacy.spaces import EmbeddingSpace, metrics
 
 Points = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ def balls(draw: st.DrawFn, count: int) -> Points:
     tiny = 10.0 ** np.array(exponents)
     points = directions * np.where(inward, tiny, 1.0 - tiny)[:, None]
     # Rounding may have put a point on the boundary or beyond.
-    outside = poincare.boundary_gap(points) <= 0
+    outside = metrics.boundary_gap(points) <= 0
     points[outside] *= 1.0 - 2.0**-50
     return points
 
@@ -109,7 +109,7 @@ def rounding_of_distance(*points: Points) -> Points:
     a step of that length: no formula can do better with float64 coordinates.
     """
     return sum(
-        (8e-16 / poincare.boundary_gap(p) for p in points), start=np.zeros(len(points[0]))
+        (8e-16 / metrics.boundary_gap(p) for p in points), start=np.zeros(len(points[0]))
     )  # fmt: skip
 
 
@@ -117,10 +117,10 @@ def rounding_of_distance(*points: Points) -> Points:
 @settings(max_examples=200, deadline=None)
 def test_mobius_addition_is_an_isometry(points: Points) -> None:
     center, u, v = points[:4], points[4:8], points[8:]
-    moved_u, moved_v = poincare.mobius_add(center, u), poincare.mobius_add(center, v)
-    inside = (poincare.boundary_gap(moved_u) > 1e-14) & (poincare.boundary_gap(moved_v) > 1e-14)
+    moved_u, moved_v = metrics.mobius_add(center, u), metrics.mobius_add(center, v)
+    inside = (metrics.boundary_gap(moved_u) > 1e-14) & (metrics.boundary_gap(moved_v) > 1e-14)
     moved_u, moved_v, u, v = moved_u[inside], moved_v[inside], u[inside], v[inside]
-    difference = poincare.pair_distances(moved_u, moved_v) - poincare.pair_distances(u, v)
+    difference = metrics.pair_distances(moved_u, moved_v) - metrics.pair_distances(u, v)
     bound = 20 * rounding_of_distance(moved_u, moved_v, u, v) + 1e-12
     assert (np.abs(difference) <= bound).all()
 
@@ -132,8 +132,8 @@ def test_mobius_addition_is_an_isometry_to_tight_tolerance_away_from_the_edge(
 ) -> None:
     points = points * radius
     center, u, v = points[:4], points[4:8], points[8:]
-    moved = poincare.pair_distances(poincare.mobius_add(center, u), poincare.mobius_add(center, v))
-    np.testing.assert_allclose(moved, poincare.pair_distances(u, v), rtol=1e-9, atol=1e-12)
+    moved = metrics.pair_distances(metrics.mobius_add(center, u), metrics.mobius_add(center, v))
+    np.testing.assert_allclose(moved, metrics.pair_distances(u, v), rtol=1e-9, atol=1e-12)
 
 
 @given(balls(8))
@@ -141,13 +141,13 @@ def test_mobius_addition_is_an_isometry_to_tight_tolerance_away_from_the_edge(
 def test_mobius_addition_carries_the_origin_to_its_center_and_back(points: Points) -> None:
     center, u = points[:4], points[4:]
     zero = np.zeros_like(center)
-    np.testing.assert_allclose(poincare.mobius_add(center, zero), center, rtol=1e-15)
-    np.testing.assert_allclose(poincare.mobius_add(zero, u), u, rtol=1e-15)
-    np.testing.assert_array_equal(poincare.mobius_add(center, -center), zero)
-    moved = poincare.mobius_add(center, u)
-    if (poincare.boundary_gap(moved) > 1e-14).all():
-        back = poincare.mobius_add(-center, moved)
-        gaps = poincare.boundary_gap(center) * poincare.boundary_gap(moved)
+    np.testing.assert_allclose(metrics.mobius_add(center, zero), center, rtol=1e-15)
+    np.testing.assert_allclose(metrics.mobius_add(zero, u), u, rtol=1e-15)
+    np.testing.assert_array_equal(metrics.mobius_add(center, -center), zero)
+    moved = metrics.mobius_add(center, u)
+    if (metrics.boundary_gap(moved) > 1e-14).all():
+        back = metrics.mobius_add(-center, moved)
+        gaps = metrics.boundary_gap(center) * metrics.boundary_gap(moved)
         assert (np.abs(back - u).max(axis=1) <= 1e-14 / gaps).all()
 
 
@@ -158,7 +158,7 @@ def test_mobius_sums_stay_in_the_closed_ball(points: Points) -> None:
     boundary = np.where(norms > 0, points[4:], 1.0)
     boundary /= np.linalg.norm(boundary, axis=1, keepdims=True)
     for v in (points[4:], boundary, -points[:4]):
-        result = poincare.mobius_add(points[:4], v)
+        result = metrics.mobius_add(points[:4], v)
         assert np.isfinite(result).all()
         assert (np.linalg.norm(result, axis=1) <= 1 + 1e-15).all()
 
@@ -166,7 +166,7 @@ def test_mobius_sums_stay_in_the_closed_ball(points: Points) -> None:
 @given(balls(6))
 @settings(max_examples=200, deadline=None)
 def test_lorentz_images_satisfy_the_equation_of_the_hyperboloid(points: Points) -> None:
-    image = poincare.lorentz_image(points)
+    image = metrics.lorentz_image(points)
     assert image.shape == (6, points.shape[1] + 1)
     time, place = image[:, 0], image[:, 1:]
     # −t² + ‖x‖² = −1, as a statement about (t−‖x‖)(t+‖x‖) relative to t².
@@ -180,5 +180,5 @@ def test_balls_reach_the_edge_and_the_core(dim: int) -> None:
     """The strategy above is as wide as its name says."""
     edge = np.zeros((1, dim))
     edge[0, 0] = 1.0 - 10.0**EDGE
-    assert 0 < poincare.boundary_gap(edge)[0] < 1e-14
-    assert poincare.pair_distances(edge, -edge)[0] > 60
+    assert 0 < metrics.boundary_gap(edge)[0] < 1e-14
+    assert metrics.pair_distances(edge, -edge)[0] > 60

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.text import OTHER_FORMS, RowReader, case_pattern, plain_apostrophes
-from hf_dxprivacy.text.rows import TextRow
+from hf_dxprivacy.text import LOOKUP_FORMS, RowReader, case_pattern, plain_apostrophes
+from hf_dxprivacy.text.segmentation import TextRow
 
 READER = RowReader()
 MADE: dict[tuple[Any, ...], DxPrivatizer] = {}
@@ -79,8 +79,8 @@ def released(privatizer: DxPrivatizer, text: str) -> tuple[TextRow, TextRow]:
 @example(text="\ud83d\udc4d \ufeff#tag @user\u200b")
 def test_every_word_is_replaced_and_nothing_else(space: EmbeddingSpace, text: str) -> None:
     before, after = released(make(space), text)
-    assert after.carrier == before.carrier
-    assert before.filled(before.words) == normalized(text)
+    assert after.separators == before.separators
+    assert before.detokenize(before.words) == normalized(text)
     assert len(after.words) == len(before.words)
     assert all(word in space for word in after.words)
     unknown = {word for word in before.words if plain_apostrophes(word) not in space}
@@ -99,7 +99,7 @@ def test_so_it_is_with_every_mechanism_and_in_batches(
         if row is not None:
             assert isinstance(output, str)
             after = READER.read_text(output)
-            assert after.carrier == row.carrier
+            assert after.separators == row.separators
             assert all(word in space for word in after.words)
 
 
@@ -107,7 +107,7 @@ def test_so_it_is_with_every_mechanism_and_in_batches(
 @settings(max_examples=200, deadline=None)
 def test_case_is_preserved(space: EmbeddingSpace, text: str) -> None:
     before, after = released(make(space, case="preserve"), text)
-    assert after.carrier == before.carrier
+    assert after.separators == before.separators
     assert [case_pattern(word) for word in after.words] == [
         case_pattern(word) for word in before.words
     ]
@@ -115,7 +115,7 @@ def test_case_is_preserved(space: EmbeddingSpace, text: str) -> None:
 
 
 def known(space: EmbeddingSpace, words: Sequence[str]) -> list[bool]:
-    return [any(form(word) in space for form in (str, *OTHER_FORMS)) for word in words]
+    return [any(form(word) in space for form in (str, *LOOKUP_FORMS)) for word in words]
 
 
 @given(text=TEXTS)
@@ -124,8 +124,8 @@ def known(space: EmbeddingSpace, words: Sequence[str]) -> list[bool]:
 def test_dropped_words_leave_only_what_was_around_them(space: EmbeddingSpace, text: str) -> None:
     before = taken_apart(text)
     output = make(space, oov="drop").privatize(text)
-    pieces = [before.carrier[0]]
-    for found, after in zip(known(space, before.words), before.carrier[1:], strict=True):
+    pieces = [before.separators[0]]
+    for found, after in zip(known(space, before.words), before.separators[1:], strict=True):
         if found:
             pieces.append(after)
         else:
@@ -139,9 +139,9 @@ def test_dropped_words_leave_only_what_was_around_them(space: EmbeddingSpace, te
 def test_kept_words_stay_in_their_places(space: EmbeddingSpace, text: str) -> None:
     before = taken_apart(text)
     output = make(space, oov="keep").privatize(text)
-    pieces = [before.carrier[0]]
+    pieces = [before.separators[0]]
     for word, found, after in zip(
-        before.words, known(space, before.words), before.carrier[1:], strict=True
+        before.words, known(space, before.words), before.separators[1:], strict=True
     ):
         pieces += ["w[a-z]{3}" if found else re.escape(word), re.escape(after)]
     assert re.fullmatch(re.escape(pieces[0]) + "".join(pieces[1:]), output, re.DOTALL)
@@ -220,5 +220,5 @@ def test_the_bound_is_symmetric_and_finite_only_for_one_carrier(
     assert bound(a, a) == 0.0
     assert bound(a, b) == bound(b, a)
     assert (bound(a, b) < float("inf")) == (
-        READER.read_text(a).carrier == READER.read_text(b).carrier
+        READER.read_text(a).separators == READER.read_text(b).separators
     )

@@ -19,7 +19,7 @@ from hf_dxprivacy.mechanisms import (
     MultivariateLaplace,
     additive,
 )
-from hf_dxprivacy.mechanisms.hyperbolic import HyperbolicNoise
+from hf_dxprivacy.mechanisms.hyperbolic_laplace import HyperbolicNoise
 from hf_dxprivacy.noise import multivariate_laplace, uniform_directions
 from hf_dxprivacy.randomness import RowStreams, keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -193,6 +193,21 @@ def test_hyperbolic_in_the_disc(word: int, noise: HyperbolicNoise) -> None:
 # Mahalanobis noise.
 
 
+@pytest.mark.parametrize("kind", [MultivariateLaplace, Mahalanobis])
+def test_noise_from_afar_reaches_words_between_multiples_of_single_precision(
+    kind: type[MultivariateLaplace],
+) -> None:
+    """A support hole: with noise in single precision no word of odd number was ever released."""
+    far, spacing = 2.0**14, 2.0**-11
+    points = np.append(np.arange(20_000) * spacing, far)[:, None]
+    mechanism = kind(space_of(points), 1.0 / far)
+    drawn = mechanism.sample(np.full(400_000, len(points) - 1), keyed_generator(12))
+    near = drawn[(0 < drawn) & (drawn < 20_000 - 1)]
+    # exp(-1) of the density of Laplace noise of scale `far`, over 9.8 units.
+    assert 0.3 < len(near) / (400_000 * 9.77 * np.exp(-1.0) / (2 * far)) < 3.0
+    assert 0.2 < np.mean(near % 2) < 0.8
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 3.0, 50.0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_mahalanobis_at_zero_is_laplace_word_for_word(
@@ -303,9 +318,11 @@ def test_audit_finds_a_doubled_level() -> None:
 
 
 def test_audit_finds_a_radius_without_its_dimension(monkeypatch: pytest.MonkeyPatch) -> None:
-    def exponential_radius(rng: np.random.Generator, size: int, dim: int, epsilon: float) -> Array:
+    def exponential_radius(
+        rng: np.random.Generator, size: int, dim: int, epsilon: float, dtype: type
+    ) -> Array:
         radii = rng.standard_gamma(1, size) / epsilon
-        return (radii[:, None] * uniform_directions(rng, size, dim)).astype(np.float32)
+        return (radii[:, None] * uniform_directions(rng, size, dim)).astype(dtype)
 
     monkeypatch.setattr(additive, "multivariate_laplace", exponential_radius)
     mechanism = MultivariateLaplace(fine_grid(), 1.0)

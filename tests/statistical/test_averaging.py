@@ -9,7 +9,7 @@ import pytest
 from hf_dxprivacy.audit import BayesAdversary, Subject, averaging
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import Mechanism, TruncatedExponential
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.results import Results
 from hf_dxprivacy.spaces import EmbeddingSpace
 from laws import check_rate

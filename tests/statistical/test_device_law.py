@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy.mechanisms import TruncatedExponential
-from hf_dxprivacy.mechanisms.rejection import RowSampler
+from hf_dxprivacy.mechanisms.sampler import RejectionSampler
 from hf_dxprivacy.randomness import RowStreams, keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.spaces.torch_cells import TorchCells
+from hf_dxprivacy.spaces.partition import TorchPartition
 from laws import check_frequencies
 
 torch = pytest.importorskip("torch", reason="the extra gpu is not installed")
@@ -25,7 +25,7 @@ def with_cells(space: EmbeddingSpace, device: str, cells: int) -> EmbeddingSpace
     """Return a space that works out the bounds of so many cells on a device."""
     other = object.__new__(EmbeddingSpace)
     vars(other).update(vars(space))
-    known = {(device, None): TorchCells(space._distances, device, cells)}
+    known = {(device, None): TorchPartition(space._distances, device, cells)}
     vars(other).update(_cells=known)
     return other
 
@@ -39,7 +39,7 @@ def test_bounds_from_a_device(
     space: EmbeddingSpace = request.getfixturevalue(name)
     space = with_cells(space, device, cells)
     mechanism = TruncatedExponential(space, 3.0)
-    sampler = RowSampler(space, mechanism._weights, device=device)
+    sampler = RejectionSampler(space, mechanism._weights, device=device)
     rng = keyed_generator(cells)
     for word in INPUTS:
         ids = np.full(DRAWS, word)

@@ -6,7 +6,7 @@ import pytest
 
 from hf_dxprivacy.distributed.rows import Job
 from hf_dxprivacy.mechanisms import TruncatedExponential
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from laws import RejectedError, check_frequencies, check_independent
 

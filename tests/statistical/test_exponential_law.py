@@ -8,8 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 from hf_dxprivacy.mechanisms import CalibratedExponential, TruncatedExponential
+from hf_dxprivacy.mechanisms import sampler as sampler_module
 from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
-from hf_dxprivacy.mechanisms.rejection import RowSampler, _first_above
+from hf_dxprivacy.mechanisms.sampler import RejectionSampler, _first_above
 from hf_dxprivacy.randomness import RowStreams, keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
 from laws import RejectedError, check_frequencies
@@ -46,7 +47,7 @@ def sampled(mechanism: ExponentialMechanism, key: int, *inputs: int) -> dict[int
 
 def rejection_sampled(mechanism: ExponentialMechanism, key: int, *inputs: int) -> dict[int, Ids]:
     """Count what is drawn by the mechanism's weights, from the cells of its space."""
-    sampler = RowSampler(mechanism.space, mechanism._weights)
+    sampler = RejectionSampler(mechanism.space, mechanism._weights)
     rng = keyed_generator(key)
     ids = rng.permutation(np.repeat(inputs, DRAWS))
     drawn = sampler.draw(ids, RowStreams.single(rng, len(ids)), np.arange(len(ids)))
@@ -119,12 +120,12 @@ def with_bounds_scaled(space: EmbeddingSpace, factor: float) -> EmbeddingSpace:
     """Return a space of few cells that claims bounds that many times as large."""
     listed = space.build_neighbours(20, progress=False)
 
-    def cell_bounds(ids: Ids, device: str) -> NDArray[np.float32]:
-        return listed.cell_bounds(ids, device) * np.float32(factor)
+    def block_bounds(ids: Ids, device: str) -> NDArray[np.float32]:
+        return listed.block_bounds(ids, device) * np.float32(factor)
 
     claiming = copy.copy(vars(listed))
     other = object.__new__(EmbeddingSpace)
-    vars(other).update(claiming, cell_bounds=cell_bounds)
+    vars(other).update(claiming, block_bounds=block_bounds)
     return other
 
 
@@ -132,6 +133,26 @@ def with_bounds_scaled(space: EmbeddingSpace, factor: float) -> EmbeddingSpace:
 def test_loose_bounds_do_not_change_the_law(space: EmbeddingSpace, factor: float) -> None:
     mechanism = TruncatedExponential(with_bounds_scaled(space, factor), 2.0)
     check_counts(mechanism, rejection_sampled(mechanism, 6, *INPUTS))
+
+
+def test_envelopes_of_exact_distances_do_not_change_the_law(
+    space: EmbeddingSpace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampler_module, "PATIENCE", 2)
+    mechanism = TruncatedExponential(with_bounds_scaled(space, 0.1), 2.0)
+    check_counts(mechanism, rejection_sampled(mechanism, 6, *INPUTS))
+
+
+@pytest.mark.parametrize(
+    ("scale", "dtype"), [(1e-39, np.float32), (1e-39, np.float64), (1e-150, np.float64)]
+)
+def test_draws_end_where_distances_leave_single_precision(scale: float, dtype: type) -> None:
+    vectors = (np.random.default_rng(0).normal(size=(90, 5)) * scale).astype(dtype)
+    space = EmbeddingSpace.from_vectors([f"w{k}" for k in range(90)], vectors)
+    diameter = float(space.distances(np.arange(90)).max())
+    mechanism = TruncatedExponential(space, 1000.0 / diameter)
+    drawn = mechanism.sample(np.full(5000, -1), keyed_generator(8))
+    check_frequencies(np.bincount(drawn, minlength=90), mechanism.probabilities([-1])[0])
 
 
 def test_bounds_beyond_the_distances_would_be_noticed(space: EmbeddingSpace) -> None:
@@ -144,16 +165,16 @@ def test_bounds_beyond_the_distances_would_be_noticed(space: EmbeddingSpace) -> 
 @pytest.mark.parametrize("cells", [20, 500])
 def test_law_survives_a_full_cache(space: EmbeddingSpace, cells: int) -> None:
     mechanism = TruncatedExponential(space.build_neighbours(cells, progress=False), 1.5)
-    sampler = RowSampler(mechanism.space, mechanism._weights, least_capacity=3, cache_bytes=1)
+    sampler = RejectionSampler(mechanism.space, mechanism._weights, least_capacity=3, cache_bytes=1)
     rng, batches = keyed_generator(7), []
     groups = [(-1, 5, 123), *((word, word + 1, 123) for word in range(200, 230, 2))]
     for turn in range(48):
         ids = rng.permutation(np.resize(groups[turn % 16], 3000))
         drawn = sampler.draw(ids, RowStreams.single(rng, 3000), np.arange(3000))
         batches.append((ids, drawn))
-        assert sampler._next <= len(sampler._cumulative) == 3
-        assert (sampler._rows < sampler._next).all()
-    assert (sampler._rows >= 0).sum() <= 3
+        assert sampler._next <= len(sampler._envelopes.cumulative) == 3
+        assert (sampler._envelopes.rows < sampler._next).all()
+    assert (sampler._envelopes.rows >= 0).sum() <= 3
     ids, drawn = (np.concatenate(part) for part in zip(*batches, strict=True))
     for word, observed in counts_by_input(ids, drawn, len(space)).items():
         check_frequencies(observed, mechanism.probabilities([word])[0])
@@ -180,7 +201,7 @@ def check_pairs(mechanism: ExponentialMechanism, word: int, first: Ids, second: 
 @pytest.mark.parametrize("cells", [20, 500])
 def test_draws_are_independent(space: EmbeddingSpace, cells: int) -> None:
     mechanism = TruncatedExponential(space.build_neighbours(cells, progress=False), 1.5)
-    sampler = RowSampler(mechanism.space, mechanism._weights)
+    sampler = RejectionSampler(mechanism.space, mechanism._weights)
     rng = keyed_generator(8)
 
     def batch() -> Ids:
@@ -207,12 +228,12 @@ def test_the_curve_is_nowhere_below_the_weights(space: EmbeddingSpace) -> None:
     mechanism = TruncatedExponential(space, 1.5)
     for cells in (1, 2, 31, 32, 33, 500):
         listed = space.build_neighbours(cells, progress=False)
-        sampler = RowSampler(listed, mechanism._weights)
+        sampler = RejectionSampler(listed, mechanism._weights)
         sampler._prepare(np.array(INPUTS))
         for word in INPUTS:
-            row = sampler._rows[word]
-            parts = sampler._cumulative[row, :cells].astype(np.float64)
-            masses = sampler._scales[row] * np.diff(parts, prepend=0.0)
+            row = sampler._envelopes.rows[word]
+            parts = sampler._envelopes.cumulative[row, :cells].astype(np.float64)
+            masses = sampler._envelopes.scales[row] * np.diff(parts, prepend=0.0)
             curve = np.empty(500)
             curve[sampler._order] = np.repeat(masses / sampler._sizes, sampler._sizes)
             weights = mechanism._weights(space.pair_distances(np.full(500, word), range(500)))

@@ -1,15 +1,17 @@
 """Planted faults are caught, and honest mechanisms pass, at a stated false-alarm rate."""
 
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 from faulty_mechanisms import CONTROLS, ReleasesUnknown, SharedGenerator, clusters, line
-from hf_dxprivacy.audit.guarantee import verify_guarantee
-from hf_dxprivacy.audit.guarantee_check import GuaranteeCheck
+from hf_dxprivacy.audit.check import GuaranteeCheck
+from hf_dxprivacy.audit.verify import verify_guarantee
 from hf_dxprivacy.audit.workers import verify_workers
+from hf_dxprivacy.guarantee import PrivacyGuarantee
 from hf_dxprivacy.mechanisms import (
     CalibratedExponential,
     Mechanism,
@@ -17,8 +19,9 @@ from hf_dxprivacy.mechanisms import (
     TruncatedExponential,
 )
 from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
+from hf_dxprivacy.spaces import EmbeddingSpace
 
 Method = Literal["exact", "sampling"]
 
@@ -29,13 +32,15 @@ INPUTS = 60
 WORDS = " ".join(f"w{k}" for k in range(150))
 
 
-def audited(mechanism: Mechanism, seed: int, method: Method | None = None) -> GuaranteeCheck:
+def audited(
+    mechanism: Mechanism, seed: int, method: Method | None = None, draws: int = DRAWS
+) -> GuaranteeCheck:
     exact = isinstance(mechanism, ExponentialMechanism) and method != "sampling"
     found = verify_guarantee(
         mechanism,
         method=method,
         inputs=None if exact else INPUTS,
-        draws=DRAWS,
+        draws=draws,
         alpha=ALPHA,
         rng=keyed_generator(seed),
     )
@@ -46,7 +51,8 @@ def audited(mechanism: Mechanism, seed: int, method: Method | None = None) -> Gu
 @pytest.mark.parametrize("name", CONTROLS)
 def test_fault_is_caught(name: str) -> None:
     faulty = CONTROLS[name].faulty()
-    found = audited(faulty, seed=1)
+    # Twice as many, with which the mildest fault stands out whatever the seed.
+    found = audited(faulty, seed=1, draws=2 * DRAWS)
     assert found.method == ("exact" if isinstance(faulty, ExponentialMechanism) else "sampling")
     assert not found.passed
     assert found.log_ratio > found.allowed
@@ -128,3 +134,114 @@ def test_log_ratio_is_that_of_the_draws() -> None:
     first, second = np.isin(drawn, outputs).mean(axis=1)
     assert found.log_ratio <= np.log(first / second) + 0.1
     assert np.log(first / second) > found.allowed
+
+
+class _DoubledSlope(TruncatedExponential):
+    """Draws with twice the slope that the certified ε allows."""
+
+    @property
+    def inverse_temperature(self) -> float:
+        return self.epsilon
+
+
+class _DoubledNoise(MultivariateLaplace):
+    """Draws with 2ε and certifies ε."""
+
+    def sample(self, ids: Any, rng: Any) -> Any:
+        return MultivariateLaplace(self.space, 2 * self.epsilon).sample(ids, rng)
+
+
+class _ReleasesInputs(TruncatedExponential):
+    """Knows an honest law and draws by another one."""
+
+    def sample(self, ids: Any, rng: Any) -> Any:
+        return np.maximum(ids, 0)
+
+
+class _UnderstatedGuarantee(TruncatedExponential):
+    """States ε/10 and a bound of 0."""
+
+    @property
+    def guarantee(self) -> PrivacyGuarantee:
+        honest = TruncatedExponential(self.space, self.epsilon).guarantee
+        return replace(honest, epsilon=self.epsilon / 10, log_ratio_bound=lambda a, b: 0.0)
+
+
+class _ShrunkDistances(TruncatedExponential):
+    """Bounds pairs by distances that are 100 times too small."""
+
+    def pair_distances(self, ids_a: Any, ids_b: Any) -> Any:
+        return super().pair_distances(ids_a, ids_b) / 100
+
+
+class _UnderstatedLocalDp(TruncatedExponential):
+    """States a diameter of a tenth."""
+
+    @property
+    def diameter(self) -> float:
+        return super().diameter / 10
+
+
+class _ForgedLevel(CalibratedExponential):
+    """States its slope as the exact level, as a stored level that was altered would."""
+
+    def __init__(self, space: EmbeddingSpace, epsilon: float) -> None:
+        super().__init__(space, epsilon)
+        self._level = self.inverse_temperature
+
+    def exact_epsilon(self, progress: bool = False) -> float:
+        return self._level
+
+
+class _ForgedAssumption(CalibratedExponential):
+    """Prints its slope as the exact level."""
+
+    def _assumptions(self) -> tuple[str, ...]:
+        level = f"{self.inverse_temperature:.6g}"
+        return (f"The exact level over all pairs of words is {level} (s = 1).",)
+
+
+# What a bound of a pair may be is bounded by the local ε as well.
+_LOCAL = ("guarantee.ldp_epsilon is", "id_bound of", "guarantee.bound of")
+
+
+def sixty_words() -> EmbeddingSpace:
+    vectors = np.random.default_rng(12).normal(size=(60, 4))
+    return EmbeddingSpace.from_vectors([f"w{k}" for k in range(60)], vectors)
+
+
+@pytest.mark.parametrize(
+    ("dishonest", "method", "statements"),
+    [
+        (_DoubledSlope, None, ()),
+        (_DoubledNoise, None, ()),
+        (_ReleasesInputs, "sampling", ()),
+        (_UnderstatedGuarantee, None, ("guarantee.epsilon is 0.2, but", "guarantee.bound of")),
+        (
+            _UnderstatedGuarantee,
+            "sampling",
+            ("guarantee.epsilon is 0.2, but", "guarantee.bound of"),
+        ),
+        (_ShrunkDistances, None, ("id_bound of", "guarantee.bound of")),
+        (_UnderstatedLocalDp, None, _LOCAL),
+        (_UnderstatedLocalDp, "sampling", _LOCAL),
+        (_ForgedLevel, None, ("exact_epsilon() is",)),
+        (_ForgedAssumption, None, ("the exact level in guarantee.assumptions is",)),
+    ],
+)
+def test_no_dishonest_part_passes(
+    dishonest: type[Mechanism], method: Method | None, statements: tuple[str, ...]
+) -> None:
+    mechanism = dishonest(sixty_words(), 2.0)
+    found = verify_guarantee(
+        mechanism, method=method, draws=200_000, alpha=ALPHA, rng=keyed_generator(9)
+    )
+    print(found)
+    assert not found.passed
+    assert len(found.false_statements) == len(statements)
+    for said, expected in zip(found.false_statements, statements, strict=True):
+        assert said.startswith(expected)
+        assert said in str(found)
+    assert found.to_dict()["false_statements"] == found.false_statements
+    # A false statement is told from a law that breaks the bound.
+    assert (found.slack >= 0) == bool(statements)

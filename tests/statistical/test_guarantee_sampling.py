@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy.audit import workers
-from hf_dxprivacy.audit.guarantee_inputs import Suspect
-from hf_dxprivacy.audit.guarantee_outputs import least_log_ratio, most_telling
-from hf_dxprivacy.audit.guarantee_sampling import check_by_draws
+from hf_dxprivacy.audit.inputs import AuditTarget
+from hf_dxprivacy.audit.sampling import check_by_draws, least_log_ratio, most_telling
 from hf_dxprivacy.randomness import keyed_generator
 from laws import check_rate, clopper_pearson
 
 WORDS = ("a", "b", "c", "d")
 
 
-def randomized_response(true: float, claimed: float, rng: np.random.Generator) -> Suspect:
+def randomized_response(true: float, claimed: float, rng: np.random.Generator) -> AuditTarget:
     """Four words, each e^true times as likely to come out as another one: exactly true·d."""
     keep = math.exp(true) / (math.exp(true) + len(WORDS) - 1)
 
@@ -24,13 +23,13 @@ def randomized_response(true: float, claimed: float, rng: np.random.Generator) -
         return np.where(rng.random(len(positions)) < keep, positions, other)
 
     allowed = claimed * (1.0 - np.eye(len(WORDS)))
-    return Suspect(WORDS, allowed, draw, lambda output: WORDS[output])
+    return AuditTarget(WORDS, allowed, draw, lambda output: WORDS[output])
 
 
 def rejections(true: float, claimed: float, alpha: float, draws: int, repetitions: int) -> int:
     rng = keyed_generator(int(1000 * true), int(1000 * claimed))
-    suspect = randomized_response(true, claimed, rng)
-    return sum(not check_by_draws(suspect, draws, alpha, rng).passed for _ in range(repetitions))
+    target = randomized_response(true, claimed, rng)
+    return sum(not check_by_draws(target, draws, alpha, rng).passed for _ in range(repetitions))
 
 
 def test_false_alarms_are_as_rare_as_stated() -> None:

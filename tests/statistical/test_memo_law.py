@@ -5,13 +5,15 @@ import pytest
 from numpy.typing import NDArray
 
 from hf_dxprivacy.mechanisms import TruncatedExponential
-from hf_dxprivacy.memo import Memo
+from hf_dxprivacy.privatizers.batch import EncodedText, RowIds
+from hf_dxprivacy.privatizers.permanent import PermanentNoise
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.text import RowReader
 from laws import RejectedError, check_frequencies, check_independent
 
 Ids = NDArray[np.int64]
 
-LAW = "law"
+
 WORD, OTHER = 3, 11
 
 
@@ -35,16 +37,23 @@ def check_unrelated(a: Ids, b: Ids) -> None:
     check_independent(a + rng.random(len(a)) / 2, b + rng.random(len(b)) / 2)
 
 
-def memo(unit: str, secret: int = 1) -> Memo:
-    return Memo(unit, secret)  # type: ignore[arg-type]
+def drawn_from(
+    mechanism: TruncatedExponential,
+    unit: str,
+    rows: list[Ids],
+    users: list[str] | None = None,
+    secret: int = 1,
+) -> Ids:
+    words, reader = mechanism.space.words, RowReader()
+    cells = [reader.read([words[i] for i in row]) for row in rows]
+    column = EncodedText.encode("text", cells, RowIds(users=users), mechanism.space)
+    return PermanentNoise(unit, secret).draw(mechanism, column, str)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("unit", ["row", "user"])
 def test_over_keys(mechanism: TruncatedExponential, unit: str) -> None:
     row = [np.array([WORD, OTHER])]
-    drawn = np.array(
-        [memo(unit, secret).draw(mechanism.sample, LAW, row, ["u"]) for secret in range(5000)]
-    )
+    drawn = np.array([drawn_from(mechanism, unit, row, ["u"], secret) for secret in range(5000)])
     check(mechanism, drawn[:, 0])
     check(mechanism, drawn[:, 1], OTHER)
     check_unrelated(drawn[:, 0], drawn[:, 1])
@@ -54,7 +63,7 @@ def test_over_rows(mechanism: TruncatedExponential) -> None:
     """Rows that differ in one word are independent in the others."""
     pairs = [(i, j) for i in range(200) for j in range(100)]
     rows = [np.array([WORD, i, WORD, j]) for i, j in pairs]
-    drawn = memo("row").draw(mechanism.sample, LAW, rows, []).reshape(-1, 4)
+    drawn = drawn_from(mechanism, "row", rows).reshape(-1, 4)
     check(mechanism, drawn[:, 0])
     check(mechanism, drawn[:, 2])
     check_unrelated(drawn[:, 0], drawn[:, 2])
@@ -64,7 +73,7 @@ def test_over_rows(mechanism: TruncatedExponential) -> None:
 def test_over_users(mechanism: TruncatedExponential) -> None:
     users = [str(at) for at in range(20_000)]
     rows = [np.array([WORD, WORD, OTHER])] * len(users)
-    drawn = memo("user").draw(mechanism.sample, LAW, rows, users).reshape(-1, 3)
+    drawn = drawn_from(mechanism, "user", rows, users).reshape(-1, 3)
     np.testing.assert_array_equal(drawn[:, 0], drawn[:, 1])
     check(mechanism, drawn[:, 0])
     check(mechanism, drawn[:, 2], OTHER)

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from hf_dxprivacy.randomness import keyed_generator
-from hf_dxprivacy.slots import ngrams
-from hf_dxprivacy.slots.grams import Grams
-from hf_dxprivacy.slots.ngrams import Terms, release
-from hf_dxprivacy.slots.symbols import FIRST_WORD, UNKNOWN, Symbols, read_symbols
+from hf_dxprivacy.slots import ngram_release
+from hf_dxprivacy.slots.ngram_release import ReleaseConfig, release
+from hf_dxprivacy.slots.ngram_tree import FIRST_WORD, UNKNOWN, Grams, Symbols, read_symbols
 from laws import (
     ALPHA,
     RejectedError,
@@ -26,23 +25,23 @@ PHRASES, COPIES = 3000, 160
 
 
 @pytest.fixture(scope="module")
-def noisy() -> tuple[Grams, Terms]:
+def noisy() -> tuple[Grams, ReleaseConfig]:
     """Three thousand phrases of words of their own, so often that no count is near θ."""
     phrases = [[f"{place}{i}" for place in ("x", "y", "z")] for i in range(PHRASES)]
     alphabet = tuple(word for phrase in phrases for word in phrase)
-    terms = Terms(2.4, 3, 4, 1)
-    symbols = read_symbols(phrases, alphabet, terms.l_max)
-    return release(np.tile(symbols, COPIES), alphabet, terms, keyed_generator(0)), terms
+    config = ReleaseConfig(2.4, 3, 4, 1)
+    symbols = read_symbols(phrases, alphabet, config.l_max)
+    return release(np.tile(symbols, COPIES), alphabet, config, keyed_generator(0)), config
 
 
 @pytest.mark.parametrize("length", [1, 2, 3])
-def test_noise_of_each_length_is_laplace(noisy: tuple[Grams, Terms], length: int) -> None:
-    grams, terms = noisy
+def test_noise_of_each_length_is_laplace(noisy: tuple[Grams, ReleaseConfig], length: int) -> None:
+    grams, config = noisy
     level = grams.levels[length - 1]
     nodes = np.arange(max(level.start, FIRST_WORD), level.stop)
     nodes = nodes[grams.count[nodes] > COPIES / 2]
     assert len(nodes) >= PHRASES
-    scale = terms.l_max / (terms.epsilon * grams.share[nodes])
+    scale = config.l_max / (config.epsilon * grams.share[nodes])
     # Spread evenly over what was rounded to the same number: the Laplace law again, but for the
     # bend within a step, 1/(64·scale²) of probability or 0.0025 here.
     steps = np.random.default_rng(length).uniform(-0.5, 0.5, len(nodes))
@@ -58,11 +57,11 @@ def test_what_does_not_occur_has_the_law_of_listing_it() -> None:
     size = grams.width - UNKNOWN
     nodes = np.arange(trials, dtype=np.int64)
     scale, threshold = np.full(trials, 3.0), np.full(trials, 2.0)
-    frontier = ngrams._Frontier(
+    frontier = ngram_release._Frontier(
         nodes, np.full(trials, UNKNOWN), np.full(trials, size), scale, scale, threshold
     )
     observed = np.sort(np.concatenate([nodes * grams.width + symbol for symbol in (3, 5)]))
-    keys, counts = ngrams._empty(frontier, grams, observed, keyed_generator(1))
+    keys, counts = ngram_release._empty(frontier, grams, observed, keyed_generator(1))
     chance = 0.5 * math.exp(-2.0 / 3.0)
     check_frequencies(_outcomes(keys, grams.width, trials), _listed(chance, (2, 4, 6, 7)))
     for factor in (0.8, 1.25):
@@ -104,11 +103,11 @@ AUDITS = [(1, (11,), 2000), (2, (19, 19), 2500)]
 
 
 def released_sets(
-    symbols: Symbols, terms: Terms, rng: np.random.Generator, runs: int
+    symbols: Symbols, config: ReleaseConfig, rng: np.random.Generator, runs: int
 ) -> Counter[frozenset[tuple[str, ...]]]:
     sets: Counter[frozenset[tuple[str, ...]]] = Counter()
     for _ in range(runs):
-        grams = release(symbols, ALPHABET, terms, rng)
+        grams = release(symbols, ALPHABET, config, rng)
         nodes = range(FIRST_WORD, len(grams.parent))
         sets[frozenset(tuple(grams.spelled(node)) for node in nodes)] += 1
     return sets
@@ -119,8 +118,8 @@ def lower_bound(n_max: int, others: tuple[int, ...], runs: int, halved: bool) ->
 
     All bounds hold together with probability 1 - `ALPHA`.
     """
-    terms = Terms(2.0, n_max, 20, 1)
-    lengths = (*others, terms.l_max - 1)
+    config = ReleaseConfig(2.0, n_max, 20, 1)
+    lengths = (*others, config.l_max - 1)
     counts = []
     for number, texts in enumerate((lengths[:-1], lengths)):
         rng = keyed_generator(4, n_max, number)
@@ -128,7 +127,7 @@ def lower_bound(n_max: int, others: tuple[int, ...], runs: int, halved: bool) ->
             rng = HalvedNoise(rng.bit_generator)
         counts.append(
             released_sets(
-                read_symbols([["a"] * n for n in texts], ALPHABET, terms.l_max), terms, rng, runs
+                read_symbols([["a"] * n for n in texts], ALPHABET, config.l_max), config, rng, runs
             )
         )
     tables = [_events(sets) for sets in counts]

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
-from hf_dxprivacy.mechanisms.resampling import NeighbourRanks
+from hf_dxprivacy.mechanisms.additive import NeighbourRanks
 from hf_dxprivacy.randomness import RowStreams, keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
 from laws import Array, RejectedError, check_frequencies

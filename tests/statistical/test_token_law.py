@@ -5,8 +5,8 @@ import pytest
 from tokenizers import Tokenizer, models
 
 from hf_dxprivacy.mechanisms import TruncatedExponential
+from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.tokens import TokenPrivatizer
 from laws import RejectedError, check_frequencies
 
 DRAWS = 20_000

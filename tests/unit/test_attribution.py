@@ -9,7 +9,7 @@ from made_up_texts import texts_by_author
 
 from hf_dxprivacy.audit import Subject, author_attribution
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.results import share_interval
 from hf_dxprivacy.spaces import EmbeddingSpace
 

@@ -6,16 +6,15 @@ import faiss
 import numpy as np
 import pytest
 
-from hf_dxprivacy.search import blocks, euclidean, nearest_euclidean
-from hf_dxprivacy.search.blocks import rows_within, two_nearest
-from hf_dxprivacy.search.rounding import rounding
+from hf_dxprivacy.search import knn, nearest_euclidean
+from hf_dxprivacy.search.knn import rounding, rows_within, two_nearest
 
 
 @pytest.fixture(params=[1, 3])
 def small_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Cut everything into many blocks, for one thread and for three."""
-    monkeypatch.setattr(blocks, "QUERIES", 7)
-    monkeypatch.setattr(blocks, "VECTORS", 16)
+    monkeypatch.setattr(knn, "QUERIES", 7)
+    monkeypatch.setattr(knn, "VECTORS", 16)
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(request.param)
     yield
@@ -52,7 +51,7 @@ def test_pieces_may_come_in_any_order() -> None:
     queries = rng.normal(size=(40, 5)).astype(np.float32)
     expected = two_nearest(queries, vectors)
     for _ in range(5):
-        scan = blocks._Scan(queries, vectors)
+        scan = knn._Scan(queries, vectors)
         pieces = np.array([(block, start) for block in range(7) for start in range(0, 40, 7)])
         for block, start in rng.permutation(pieces).tolist():
             scan.add((block, start))
@@ -127,11 +126,11 @@ def test_rounding_is_within_its_bound(dim: int, kind: str) -> None:
 def test_few_comparisons_are_left_to_float64(monkeypatch: pytest.MonkeyPatch) -> None:
     compared, close = [], []
     monkeypatch.setattr(
-        euclidean, "compare_all", lambda q, _: compared.append(len(q)) or np.zeros(len(q), int)
+        knn, "compare_all", lambda q, _: compared.append(len(q)) or np.zeros(len(q), int)
     )
-    among = euclidean._among_close
+    among = knn._among_close
     monkeypatch.setattr(
-        euclidean, "_among_close", lambda q, *rest: (close.append(len(q)), among(q, *rest))[1]
+        knn, "_among_close", lambda q, *rest: (close.append(len(q)), among(q, *rest))[1]
     )
     rng = np.random.default_rng(4)
     vectors = rng.normal(size=(3000, 50)).astype(np.float32)

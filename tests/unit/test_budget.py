@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from hf_dxprivacy.budget import PrivacyBudget
 from hf_dxprivacy.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import Mahalanobis
-from hf_dxprivacy.privatizer import DxPrivatizer
-from hf_dxprivacy.slot_privatizer import SlotPrivatizer
+from hf_dxprivacy.privatizers.budget import PrivacyBudget
+from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.slots import ContentWordSelector
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -182,7 +182,7 @@ def test_users_may_be_numbers_and_must_be_there(make: Make) -> None:
         privatizer({"text": ["waaa"], "who": [None]}, [9])
     with pytest.raises(InvalidValueError, match="column 'who' is not in the data"):
         privatizer({"text": ["waaa"]})
-    with pytest.raises(InvalidValueError, match="nobody knows whose these texts are"):
+    with pytest.raises(InvalidValueError, match="user_column='who' is set, so call"):
         privatizer.privatize("waaa")
 
 

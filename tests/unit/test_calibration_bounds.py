@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from opaque import Opaque
 
 from hf_dxprivacy.calibration import PrivacyStatistics, measuring, privacy_statistics
-from hf_dxprivacy.calibration.blocks import Terms
+from hf_dxprivacy.calibration.statistics import Terms
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 from hf_dxprivacy.mechanisms import (
     HyperbolicLaplace,

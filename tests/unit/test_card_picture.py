@@ -4,26 +4,34 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from hf_dxprivacy.cards.figures import Figures, Point
-from hf_dxprivacy.cards.picture import COLOURS, digest, picture
+from hf_dxprivacy.hub.cards import COLOURS, draw_picture, figures_digest
 
-FIGURES = Figures(
-    unit=2.0,
-    words=50,
-    neighbour_words=1000,
-    distances={},
-    mechanisms={
-        "tem": (
-            Point(1.0, (0.1, 0.2), (40.0, 30.0), (90.0, 80.0)),
-            Point(2.0, (0.6, 0.7), (4.0, 3.0), (20.0, 10.0)),
-        ),
-        "laplace": (Point(8.0, (0.5, 0.9), None, (50.0, 10.0)),),
+
+def point(
+    epsilon: float, kept: list[float], support: list[float] | None, distinct: list[float]
+) -> dict[str, Any]:
+    return {"epsilon": epsilon, "kept": kept, "support": support, "distinct": distinct}
+
+
+FIGURES: dict[str, Any] = {
+    "unit": 2.0,
+    "words": 50,
+    "neighbour_words": 1000,
+    "distances": {},
+    "mechanisms": {
+        "tem": [
+            point(1.0, [0.1, 0.2], [40.0, 30.0], [90.0, 80.0]),
+            point(2.0, [0.6, 0.7], [4.0, 3.0], [20.0, 10.0]),
+        ],
+        "laplace": [point(8.0, [0.5, 0.9], None, [50.0, 10.0])],
     },
-)
+    "settings": {"percentiles": [50], "pairs": 0, "runs": 100, "eta": 0.05},
+}
 
 
 def has_colour(png: bytes, colour: str) -> bool:
@@ -34,14 +42,14 @@ def has_colour(png: bytes, colour: str) -> bool:
 
 
 def test_it_is_a_png_of_its_size_that_names_its_figures() -> None:
-    with Image.open(io.BytesIO(picture(FIGURES))) as image:
+    with Image.open(io.BytesIO(draw_picture(FIGURES))) as image:
         image.load()
         assert (image.format, image.size) == ("PNG", (1000, 420))
-        assert image.info["Figures"] == digest(FIGURES)
+        assert image.info["Figures"] == figures_digest(FIGURES)
 
 
 def test_every_mechanism_is_drawn_in_its_colour() -> None:
-    drawn = picture(FIGURES)
+    drawn = draw_picture(FIGURES)
     assert len(drawn) < 100_000
     assert has_colour(drawn, COLOURS["tem"])
     assert has_colour(drawn, COLOURS["laplace"])
@@ -49,20 +57,20 @@ def test_every_mechanism_is_drawn_in_its_colour() -> None:
 
 
 def test_other_figures_make_another_picture() -> None:
-    point = Point(1.0, (0.1, 0.3), (40.0, 30.0), (90.0, 80.0))
-    mechanisms = {**FIGURES.mechanisms, "tem": (point, FIGURES.mechanisms["tem"][1])}
-    other = Figures(2.0, 50, 1000, {}, mechanisms)
-    assert digest(other) != digest(FIGURES)
-    assert picture(other) != picture(FIGURES)
-    assert picture(FIGURES) == picture(FIGURES)
+    changed = [point(1.0, [0.1, 0.3], [40.0, 30.0], [90.0, 80.0]), FIGURES["mechanisms"]["tem"][1]]
+    other = {**FIGURES, "mechanisms": {**FIGURES["mechanisms"], "tem": changed}}
+    assert figures_digest(other) != figures_digest(FIGURES)
+    assert draw_picture(other) != draw_picture(FIGURES)
+    assert draw_picture(FIGURES) == draw_picture(FIGURES)
 
 
 def test_neither_windows_nor_their_state_are_touched() -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from hf_dxprivacy.cards.picture import picture\n"
+        "from hf_dxprivacy.hub.cards import draw_picture\n"
         "from test_card_picture import FIGURES\n"
-        "picture(FIGURES); print('matplotlib' in sys.modules, 'matplotlib.pyplot' in sys.modules)"
+        "draw_picture(FIGURES)\n"
+        "print('matplotlib' in sys.modules, 'matplotlib.pyplot' in sys.modules)"
     )
     folder = str(Path(__file__).parent)
     done = subprocess.run(

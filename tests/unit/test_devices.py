@@ -13,15 +13,15 @@ import pytest
 from datasets import Dataset
 from tokenizers import Tokenizer, models
 
+from hf_dxprivacy._runtime import check_device, open_device
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, MissingExtraError
 from hf_dxprivacy.mechanisms import MultivariateLaplace, create_mechanism
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
-from hf_dxprivacy.search.devices import check_device, open_device
-from hf_dxprivacy.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.slots import ContentWordSelector
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.tokens import TokenPrivatizer
 
 torch = pytest.importorskip("torch", reason="the extra gpu is not installed")
 
@@ -68,7 +68,7 @@ def test_the_device_is_no_part_of_the_law(
     assert (here.device, there.device) == ("cpu", "cpu:0")
     assert here.mechanism.law == there.mechanism.law
     assert here.mechanism.parameters == there.mechanism.parameters
-    assert here.settings == there.settings
+    assert here.config == there.config
     assert str(here.guarantee) == str(there.guarantee)
     there.save_pretrained(tmp_path / "stored")
     assert DxPrivatizer.from_pretrained(tmp_path / "stored").device == "cpu"
@@ -147,7 +147,7 @@ def test_unknown_devices(device: str) -> None:
 @pytest.mark.skipif(CUDA, reason="torch finds CUDA here")
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
 def test_without_cuda(device: str, euclidean_space: EmbeddingSpace) -> None:
-    expected = f"can not compute on device='{device}': .*(CUDA|NVIDIA).*; take device='cpu'"
+    expected = f"cannot compute on device='{device}': .*(CUDA|NVIDIA).*; take device='cpu'"
     with pytest.raises(InvalidValueError, match=expected):
         DxPrivatizer(euclidean_space, "laplace", 6.0, device=device)
 

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 from tokenizers import Tokenizer, models
 
-from hf_dxprivacy.budget import PrivacyBudget
 from hf_dxprivacy.distributed.rows import Job, row_keys
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.privatizer import DxPrivatizer
-from hf_dxprivacy.slot_privatizer import SlotPrivatizer
+from hf_dxprivacy.privatizers.budget import PrivacyBudget
+from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
 from hf_dxprivacy.slots import TagColumnSelector
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.tokens import TokenPrivatizer
 
 # So much noise that two draws of forty words never agree.
 EPSILON = 0.5
@@ -196,3 +196,12 @@ def test_ids_that_come_twice_in_all(make: Make) -> None:
     job.refuse_repeated(1)
     with pytest.raises(InvalidValueError, match="'id': an id comes 3 times"):
         job.refuse_repeated(3)
+
+
+def test_metadata_of_the_originals_are_dropped(euclidean_space: EmbeddingSpace) -> None:
+    field = pa.field("text", pa.string(), metadata={"note": "zebrafish"})
+    schema = pa.schema([field, pa.field("id", pa.int64())], metadata={"about": "zebrafish"})
+    table = pa.table([["waaa waab"], [1]], schema=schema)
+    released = Job(DxPrivatizer(euclidean_space, "tem", 1.0), "id")(table)
+    assert released.schema.metadata is None
+    assert released.schema.field("text").metadata is None

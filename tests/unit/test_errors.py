@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from hf_dxprivacy import errors
-from hf_dxprivacy._optional import require
+from hf_dxprivacy._runtime import require
 
 ERRORS = [
     errors.InvalidValueError("a"),

@@ -14,8 +14,9 @@ import pytest
 import safetensors.numpy
 
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
-from hf_dxprivacy.hub import cache_dir, folder, read_artifact, update_config, write_artifact
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.hub import artifact as folder
+from hf_dxprivacy.hub import cache_dir, read_artifact, update_config, write_artifact
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 WORDS = ["the", "naïve", "a b", "no\u00a0break", "\u0085", "日本"]
@@ -155,6 +156,8 @@ def edit_config(path: Path, **changes: object) -> None:
     ("changes", "message"),
     [
         ({"format_version": 2}, r"config\.json: format_version is 2, .* up to 1; run: pip"),
+        ({"format_version": 0}, r"config\.json: format_version is 0, and the first format is 1"),
+        ({"format_version": -1}, r"config\.json: format_version is -1, and the first"),
         ({"format_version": "1"}, r"config\.json: not written by hf_dxprivacy"),
         ({"format_version": True}, r"config\.json: not written by hf_dxprivacy"),
         ({"library_name": "other"}, r"config\.json: not written by hf_dxprivacy"),
@@ -173,7 +176,7 @@ def test_a_config_that_does_not_fit_is_refused(
         read_artifact(artifact)
 
 
-@pytest.mark.parametrize("name", sorted(folder.RESERVED - {"format_version", "library_name"}))
+@pytest.mark.parametrize("name", sorted(folder.DERIVED - {"format_version", "library_name"}))
 def test_a_config_without_a_needed_entry_is_refused(artifact: Path, name: str) -> None:
     config = json.loads((artifact / "config.json").read_text())
     del config[name]
@@ -286,10 +289,10 @@ def test_update_config_changes_what_it_is_given_and_nothing_else(artifact: Path)
     before = read_artifact(artifact).config
     update_config(artifact, {"certificates": {"tem": [1.5]}})
     update_config(artifact, {"metric": "poincare"})
-    assert read_artifact(artifact).config == before | {
-        "certificates": {"tem": [1.5]},
-        "metric": "poincare",
-    }
+    after = read_artifact(artifact).config
+    assert folder.is_bound(after)
+    assert after.pop(folder.CONFIG_DIGEST) != before.pop(folder.CONFIG_DIGEST)
+    assert after == before | {"certificates": {"tem": [1.5]}, "metric": "poincare"}
 
 
 @pytest.mark.parametrize("name", sorted(folder.RESERVED))

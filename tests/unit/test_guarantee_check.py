@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hf_dxprivacy.audit import guarantee_exact, guarantee_inputs
-from hf_dxprivacy.audit.guarantee import verify_guarantee
-from hf_dxprivacy.audit.guarantee_check import GuaranteeCheck
-from hf_dxprivacy.audit.guarantee_inputs import UNKNOWN, chosen_inputs, pairs_to_compare
+from hf_dxprivacy.audit import exact, inputs
+from hf_dxprivacy.audit.check import GuaranteeCheck
+from hf_dxprivacy.audit.inputs import UNKNOWN, chosen_inputs, pairs_to_compare
+from hf_dxprivacy.audit.verify import verify_guarantee
 from hf_dxprivacy.audit.workers import verify_workers
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import (
@@ -21,7 +21,7 @@ from hf_dxprivacy.mechanisms import (
     create_mechanism,
 )
 from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -66,7 +66,7 @@ def test_exact_check_finds_the_worst_triple(
 ) -> None:
     mechanism = create_mechanism(name, space, epsilon)
     assert isinstance(mechanism, ExponentialMechanism)
-    monkeypatch.setattr(guarantee_exact, "SMALL", small)
+    monkeypatch.setattr(exact, "SMALL", small)
     found = verify_guarantee(mechanism)
     share, log_ratio = naive(mechanism)
     assert found.passed
@@ -85,10 +85,10 @@ def test_blocks_do_not_change_the_worst_triple(
 ) -> None:
     mechanism = TruncatedExponential(space, 2.0)
     whole = verify_guarantee(mechanism)
-    monkeypatch.setattr(guarantee_inputs, "BLOCK_BYTES", 8 * SIZE * rows)
+    monkeypatch.setattr(inputs, "BLOCK_BYTES", 8 * SIZE * rows)
     found = verify_guarantee(mechanism)
     assert (found.worst, found.outputs) == (whole.worst, whole.outputs)
-    monkeypatch.setattr(guarantee_exact, "SMALL", 0)
+    monkeypatch.setattr(exact, "SMALL", 0)
     found = verify_guarantee(mechanism)
     assert (found.worst, found.outputs) == (whole.worst, whole.outputs)
 
@@ -145,7 +145,7 @@ def test_another_law_is_not_judged_by_two_outputs(
             return 0.999 * super().probabilities(ids) + 0.001 / len(self.space)
 
     assert verify_guarantee(Mixed(euclidean_space, 2.0)).passed
-    monkeypatch.setattr(guarantee_exact, "SMALL", 0)
+    monkeypatch.setattr(exact, "SMALL", 0)
     with pytest.raises(InvalidValueError, match=r"off by up to .*pass inputs="):
         verify_guarantee(Mixed(euclidean_space, 2.0))
     assert verify_guarantee(Mixed(euclidean_space, 2.0), inputs=30).passed

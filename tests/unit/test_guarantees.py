@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.guarantees import ALWAYS, PrivacyGuarantee, text_disclosures, upward
+from hf_dxprivacy.guarantee import ALWAYS, PrivacyGuarantee, text_disclosures, upward
 from hf_dxprivacy.mechanisms import (
     CalibratedExponential,
     MultivariateLaplace,

@@ -22,6 +22,7 @@ from huggingface_hub.errors import (
 )
 
 from hub_server import Fault, HubServer
+from machine import PATIENCE
 
 SPACE = "me/space"
 CARD = "---\nlicense: cc-by-4.0\nlanguage: en\ntags: [privacy]\n---\n# A card\n"
@@ -492,7 +493,7 @@ def test_the_plugin_refuses_to_come_too_late(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert "huggingface_hub was imported before the plugin hub_server.fixtures" in run.stderr

@@ -4,9 +4,13 @@ import re
 
 import pytest
 
-from hf_dxprivacy.cards.licence import header, require_licence
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.hub.licence import HUB_LICENCES, check_licence
+from hf_dxprivacy.hub.cards import (
+    HUB_LICENCES,
+    check_licence,
+    licence_header,
+    require_licence,
+)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +83,7 @@ WORDNET = {"license": "other", "license_name": "wordnet"}
 def test_header(
     license: str | None, licence: str | None, file: str | None, expected: dict[str, str]
 ) -> None:
-    assert header(license, {"licence": licence}, file) == expected
+    assert licence_header(license, {"licence": licence}, file) == expected
     assert expected["license"] in HUB_LICENCES
 
 

@@ -268,7 +268,7 @@ def test_numbers_of_numpy_are_stored_too(tmp_path: Path) -> None:
         l_max=np.int32(9),  # type: ignore[arg-type]
     )
     selector.save_pretrained(tmp_path)
-    assert LowTransitionSelector.from_pretrained(tmp_path).terms == selector.terms
+    assert LowTransitionSelector.from_pretrained(tmp_path).config == selector.config
 
 
 def test_what_is_stored_is_text_and_says_its_budget(
@@ -314,17 +314,24 @@ def folder(tmp_path: Path, exact: LowTransitionSelector) -> Path:
     ("changes", "message"),
     [
         ({"format_version": 2}, "format_version is 2.*pip install --upgrade"),
-        ({"library_name": "other"}, "no low-transition selector"),
+        (
+            {"format_version": 0},
+            r"^\S+selector.json: format_version is 0, and the first format is 1",
+        ),
+        ({"format_version": -1}, "format_version is -1, and the first format is 1"),
+        ({"library_name": "other"}, "not written by hf_dxprivacy"),
         ({"selector": "other"}, "no low-transition selector"),
-        ({"epsilon": "1"}, "epsilon can not be '1'"),
+        ({"epsilon": "1"}, "epsilon cannot be '1'"),
         ({"epsilon": -1.0}, "expected epsilon > 0"),
-        ({"epsilon": True}, "expected epsilon to be a number"),
+        ({"epsilon": True}, "epsilon cannot be True"),
+        ({"epsilon": 10**400}, "expected epsilon"),
+        ({"threshold": 10**400}, "expected threshold"),
         ({"n_max": 2}, "longer, or have spent more"),
-        ({"l_max": None}, "l_max can not be None"),
+        ({"l_max": None}, "l_max cannot be None"),
         ({"threshold": 2}, "expected 0 < threshold < 1"),
         ({"mode": "both"}, "expected mode to be one of"),
         ({"alphabet_size": 0}, "expected alphabet_size >= 1"),
-        ({"extra": 1}, "missing or unknown: extra"),
+        ({"extra": 1}, "unknown extra"),
         ({"grams_sha256": "0" * 64}, r"grams.jsonl: SHA-256 is .* says 0000"),
     ],
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.spaces.mahalanobis import regularized_mahalanobis
+from hf_dxprivacy.mechanisms.mahalanobis import regularized_mahalanobis
 
 LAMBDAS = [0.0, 0.1, 0.5, 0.9, 1.0]
 

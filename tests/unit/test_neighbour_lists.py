@@ -13,10 +13,10 @@ from safetensors.numpy import load_file
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 from hf_dxprivacy.hub import update_config
 from hf_dxprivacy.mechanisms import TruncatedExponential
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
-from hf_dxprivacy.spaces import EmbeddingSpace, persistence
-from hf_dxprivacy.spaces.cells import Cells
+from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
+from hf_dxprivacy.spaces.partition import Partition
 
 FILE = "neighbours.safetensors"
 K = 20
@@ -24,7 +24,8 @@ K = 20
 
 def write(space: EmbeddingSpace, folder: Path) -> Path:
     """Save a space without its card, which takes longer than what is tested here."""
-    persistence.write(space, folder, space.neighbour_distances())
+    space.neighbour_distances()
+    space_artifact.write(space, folder)
     return folder
 
 
@@ -53,10 +54,10 @@ def test_stored_lists_are_those_that_would_be_worked_out(
     loaded = EmbeddingSpace.from_pretrained(folder, neighbour_lists=True)
     assert loaded.digest == space.digest
     ids = np.array([0, 7, -1, 499])
-    found = Cells(space._distances, K)
-    np.testing.assert_array_equal(loaded.cells().order, found.order)
-    np.testing.assert_array_equal(loaded.cell_bounds(ids), found.bounds(ids))
-    assert loaded.cell_bounds(ids).shape == (4, K)
+    found = Partition(space._distances, K)
+    np.testing.assert_array_equal(loaded.partition().order, found.order)
+    np.testing.assert_array_equal(loaded.block_bounds(ids), found.bounds(ids))
+    assert loaded.block_bounds(ids).shape == (4, K)
 
 
 def test_the_file_is_safetensors(folder: Path, listed: EmbeddingSpace) -> None:
@@ -94,8 +95,8 @@ def test_a_process_gets_the_lists_with_the_space(
     for space in (listed, EmbeddingSpace.from_pretrained(folder, neighbour_lists=True)):
         pickled = pickle.dumps(space)
         assert len(pickled) < 2000
-        persistence._known.clear()
-        persistence._recent.clear()
+        space_artifact._known.clear()
+        space_artifact._recent.clear()
         again = pickle.loads(pickled)
         assert again is not space
         assert again.neighbour_lists.sha256 == space.neighbour_lists.sha256

@@ -7,10 +7,9 @@ import pytest
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.randomness import keyed_generator
-from hf_dxprivacy.slots import ngrams, paths
-from hf_dxprivacy.slots.grams import Grams
-from hf_dxprivacy.slots.ngrams import Terms, release
-from hf_dxprivacy.slots.symbols import FIRST_WORD, MARKS, fold, read_symbols
+from hf_dxprivacy.slots import ngram_release
+from hf_dxprivacy.slots.ngram_release import ReleaseConfig, release
+from hf_dxprivacy.slots.ngram_tree import FIRST_WORD, MARKS, Grams, fold, read_symbols
 
 START, CUT, UNKNOWN, END = MARKS
 ALPHABET = tuple("abcdefgh")
@@ -70,8 +69,8 @@ def symbols_of(records: list[list[str]], l_max: int) -> np.ndarray:
 @pytest.mark.parametrize(("l_max", "min_count"), [(2, 1), (5, 1), (5, 12), (20, 4)])
 def test_exact_counts_are_those_of_the_definition(n_max: int, l_max: int, min_count: int) -> None:
     records = corpus()
-    terms = Terms(None, n_max, l_max, min_count)
-    grams = release(symbols_of(records, l_max), ALPHABET, terms, keyed_generator(0))
+    config = ReleaseConfig(None, n_max, l_max, min_count)
+    grams = release(symbols_of(records, l_max), ALPHABET, config, keyed_generator(0))
     assert released(grams) == counted(records, n_max, l_max, min_count)
     assert len(grams) == len(released(grams)) > 0
 
@@ -80,8 +79,8 @@ def test_exact_counts_are_those_of_the_definition(n_max: int, l_max: int, min_co
 def test_counts_are_true_when_epsilon_is_huge(n_max: int) -> None:
     """Every path keeps budget at this ε_g, so that nothing but noise could differ."""
     records = corpus()
-    terms = Terms(1e12, n_max, 6, 5)
-    noisy = released(release(symbols_of(records, 6), ALPHABET, terms, keyed_generator(0)))
+    config = ReleaseConfig(1e12, n_max, 6, 5)
+    noisy = released(release(symbols_of(records, 6), ALPHABET, config, keyed_generator(0)))
     exact = counted(records, n_max, 6, 5)
     shared = noisy.keys() & exact.keys()
     assert all(noisy[gram] == exact[gram] for gram in shared)
@@ -93,7 +92,7 @@ def test_counts_are_true_when_epsilon_is_huge(n_max: int) -> None:
 def test_no_low_bits_of_the_noise_are_released() -> None:
     records = corpus(4000)
     noisy = released(
-        release(symbols_of(records, 6), ALPHABET, Terms(3.0, 3, 6, 5), keyed_generator(0))
+        release(symbols_of(records, 6), ALPHABET, ReleaseConfig(3.0, 3, 6, 5), keyed_generator(0))
     )
     assert all(count == round(count) > 0 for count in noisy.values())
     exact = counted(records, 3, 6, 5)
@@ -101,37 +100,37 @@ def test_no_low_bits_of_the_noise_are_released() -> None:
 
 
 def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    symbols, terms = symbols_of(corpus(), 6), Terms(5.0, 3, 6, 1)
-    whole = released(release(symbols, ALPHABET, terms, keyed_generator(1)))
-    monkeypatch.setattr(paths, "_CHUNK", 7)
-    assert released(release(symbols, ALPHABET, terms, keyed_generator(1))) == whole
+    symbols, config = symbols_of(corpus(), 6), ReleaseConfig(5.0, 3, 6, 1)
+    whole = released(release(symbols, ALPHABET, config, keyed_generator(1)))
+    monkeypatch.setattr(ngram_release, "_CHUNK", 7)
+    assert released(release(symbols, ALPHABET, config, keyed_generator(1))) == whole
 
 
 def test_the_corpus_is_not_changed() -> None:
     symbols = symbols_of(corpus(), 6)
     before = symbols.copy()
-    release(symbols, ALPHABET, Terms(1.0, 3, 6, 1), keyed_generator(1))
+    release(symbols, ALPHABET, ReleaseConfig(1.0, 3, 6, 1), keyed_generator(1))
     assert (symbols == before).all()
 
 
 def test_nothing_in_an_empty_corpus_occurs() -> None:
     symbols = symbols_of([[], []], 6)
     assert len(symbols) == 0
-    assert len(release(symbols, ALPHABET, Terms(None, 3, 6, 1), keyed_generator(1))) == 0
+    assert len(release(symbols, ALPHABET, ReleaseConfig(None, 3, 6, 1), keyed_generator(1))) == 0
 
 
 def test_a_record_starts_at_most_l_max_grams() -> None:
     """The number that the noise is scaled with: marks at the end start none."""
     for length in (1, 4, 5, 6, 50):
         symbols = read_symbols([["a"] * length], ALPHABET, 5)
-        keys, counts = paths.Paths(symbols).continuations(FIRST_WORD + len(ALPHABET))
+        keys, counts = ngram_release.Paths(symbols).continuations(FIRST_WORD + len(ALPHABET))
         assert counts.sum() == min(length + 1, 5)
         assert len(keys) > 0
 
 
 def test_grams_do_not_cross_records() -> None:
     symbols = read_symbols([["a"], ["b"], ["c", "d", "e"]], ALPHABET, 3)
-    grams = released(release(symbols, ALPHABET, Terms(None, 3, 3, 1), keyed_generator(1)))
+    grams = released(release(symbols, ALPHABET, ReleaseConfig(None, 3, 3, 1), keyed_generator(1)))
     assert set(grams) == {
         ("a",), ("b",), ("c",), ("d",), (START, "a"), (START, "b"), (START, "c"), ("a", END),
         ("b", END), ("c", "d"), (START, "a", END), (START, "b", END), (START, "c", "d"),
@@ -141,7 +140,7 @@ def test_grams_do_not_cross_records() -> None:
 def test_a_word_that_was_not_released_is_unknown_from_there_on() -> None:
     records = [["a", "b"]] * 9 + [["a", "c"]] * 5 + [["a", "x"]] * 5
     grams = released(
-        release(symbols_of(records, 9), ALPHABET, Terms(None, 2, 9, 9), keyed_generator(1))
+        release(symbols_of(records, 9), ALPHABET, ReleaseConfig(None, 2, 9, 9), keyed_generator(1))
     )
     assert ("c",) not in grams
     assert grams[("a", UNKNOWN)] == 10
@@ -153,7 +152,12 @@ def test_only_what_follows_the_suffix_is_a_candidate() -> None:
     records = corpus(4000)
     for key in range(20):
         grams = released(
-            release(symbols_of(records, 6), ALPHABET, Terms(0.3, 4, 6, 1), keyed_generator(2, key))
+            release(
+                symbols_of(records, 6),
+                ALPHABET,
+                ReleaseConfig(0.3, 4, 6, 1),
+                keyed_generator(2, key),
+            )
         )
         for gram in grams:
             assert gram[:-1] in grams or len(gram) == 1 or gram[:-1] in {(START,), (UNKNOWN,)}
@@ -167,22 +171,26 @@ def test_the_threshold_lets_few_spurious_grams_through() -> None:
     empty, alphabet = symbols_of([], 6), [f"w{i}" for i in range(200)]
     runs = 3000
     spurious = sum(
-        len(release(empty, alphabet, Terms(1.0, 1, 6, 1), keyed_generator(3, run)))
+        len(release(empty, alphabet, ReleaseConfig(1.0, 1, 6, 1), keyed_generator(3, run)))
         for run in range(runs)
     )
     # Poisson with mean 300: six standard deviations.
-    assert abs(spurious - ngrams.SPURIOUS * runs) < 6 * (ngrams.SPURIOUS * runs) ** 0.5
+    assert (
+        abs(spurious - ngram_release.SPURIOUS * runs) < 6 * (ngram_release.SPURIOUS * runs) ** 0.5
+    )
 
 
 def test_probabilities_after_a_context_sum_to_at_most_one() -> None:
-    grams = release(symbols_of(corpus(), 6), ALPHABET, Terms(3.0, 4, 6, 1), keyed_generator(1))
+    grams = release(
+        symbols_of(corpus(), 6), ALPHABET, ReleaseConfig(3.0, 4, 6, 1), keyed_generator(1)
+    )
     sums = np.bincount(grams.parent + 1, grams.probability)
     assert sums.max() <= 1 + 1e-12
     assert (grams.probability[FIRST_WORD:] > 0).all()
 
 
 @pytest.mark.parametrize(
-    ("terms", "error", "message"),
+    ("config", "error", "message"),
     [
         ((0.0, 3, 9, 1), InvalidValueError, "expected epsilon > 0 .* use None for the exact"),
         ((float("inf"), 3, 9, 1), InvalidValueError, "epsilon=inf"),
@@ -194,10 +202,10 @@ def test_probabilities_after_a_context_sum_to_at_most_one() -> None:
     ],
 )
 def test_terms_are_checked(
-    terms: tuple[float, int, int, int], error: type[Exception], message: str
+    config: tuple[float, int, int, int], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        Terms(*terms)
+        ReleaseConfig(*config)
 
 
 def test_an_alphabet_holds_what_can_be_one_word_of_a_text() -> None:

@@ -5,9 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from hf_dxprivacy.mechanisms.certificate_store import STEPS_PER_OCTAVE, grid_rate
-from hf_dxprivacy.mechanisms.levels import DIFFERENCE_ERROR
-from hf_dxprivacy.mechanisms.normalisers import Normalisers, _coefficients
+from hf_dxprivacy.mechanisms.levels import (
+    DIFFERENCE_ERROR,
+    STEPS_PER_OCTAVE,
+    LogPartition,
+    _coefficients,
+    grid_value,
+)
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.distances import Distances
 
@@ -33,10 +37,10 @@ def test_sums_are_those_of_exponentials(
 ) -> None:
     space = {"euclidean": euclidean_space, "poincare": poincare_space}[metric]
     distances = Distances(space.vectors, space.metric, space.scale)
-    found = Normalisers(distances, math.exp(-exponent), 0.37, steps).log_sums(np.arange(500))
+    found = LogPartition(distances, math.exp(-exponent), 0.37, steps).log_sums(np.arange(500))
     assert found.shape == (500, len(steps))
     for column, step in enumerate(steps):
-        expected = naive(space, 0.37 * grid_rate(step), exponent)
+        expected = naive(space, 0.37 * grid_value(step), exponent)
         np.testing.assert_allclose(found[:, column], expected, rtol=0, atol=TOLERANCE)
 
 
@@ -45,7 +49,7 @@ def test_words_that_coincide_nearly_are_counted_fully(gap: float) -> None:
     vectors = np.zeros((40, 2))
     vectors[20:, 0] = gap
     space = EmbeddingSpace.from_vectors([f"w{k}" for k in range(40)], vectors)
-    found = Normalisers(Distances(vectors, "euclidean", 1.0), 1e-6, 1.0, [-64, 0, 64])
+    found = LogPartition(Distances(vectors, "euclidean", 1.0), 1e-6, 1.0, [-64, 0, 64])
     for column, slope in enumerate((0.25, 1.0, 4.0)):
         np.testing.assert_allclose(
             found.log_sums(np.arange(40))[:, column], naive(space, slope, 13.8), rtol=0, atol=1e-14
@@ -57,11 +61,11 @@ def test_truncation_is_exact_at_a_radius_that_many_distances_share() -> None:
     vectors = np.arange(30.0)[:, None]
     space = EmbeddingSpace.from_vectors([f"w{k}" for k in range(30)], vectors)
     exponent = 9.0
-    found = Normalisers(
+    found = LogPartition(
         Distances(vectors, "euclidean", 1.0), math.exp(-exponent), exponent / 5, [-32, -7, 0]
     )
     for column, step in enumerate((-32, -7, 0)):
-        expected = naive(space, exponent / 5 * grid_rate(step), exponent)
+        expected = naive(space, exponent / 5 * grid_value(step), exponent)
         np.testing.assert_allclose(
             found.log_sums(np.arange(30))[:, column], expected, rtol=0, atol=1e-14
         )

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hf_dxprivacy.report import page
-from hf_dxprivacy.report.page import answered, is_loopback
+from hf_dxprivacy.report import demo
+from hf_dxprivacy.report.demo import answered, is_loopback
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 
@@ -32,7 +32,7 @@ def test_an_error_that_nobody_foresaw_does_not_quote_the_text(
     def fail(text: str, mechanism: object) -> None:
         raise RuntimeError(text)
 
-    monkeypatch.setattr(page, "release_text", fail)
+    monkeypatch.setattr(demo, "release_text", fail)
     shown = answered("xylographer", euclidean_space, "tem", 1.0)
     assert "unexpected RuntimeError" in shown
     assert "xylographer" not in shown

@@ -12,8 +12,8 @@ import pytest
 from tqdm import tqdm
 
 from hf_dxprivacy.errors import ArtifactError
-from hf_dxprivacy.training import parts
-from hf_dxprivacy.training.parts import find_files, read_parts
+from hf_dxprivacy.training import archives as parts
+from hf_dxprivacy.training.archives import find_files, read_parts
 
 TEXT = b"one\ntwo\nthree\n"
 

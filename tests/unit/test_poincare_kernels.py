@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from hf_dxprivacy.training import ball, hyperboloid, negatives, sgd
+from hf_dxprivacy.training import kernels, negatives
 
 # One node with two classes, and one node left to draw.
 PAIRS = np.array([[0, 1], [0, 2]])
@@ -36,18 +36,15 @@ def _gradient(points: np.ndarray, sharpness: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("sharpness", [1.0, 2.5])
-@pytest.mark.parametrize("parametrisation", ["poincare", "lorentz"])
-def test_a_step_follows_the_gradient_of_the_loss(parametrisation: str, sharpness: float) -> None:
-    """In either parametrisation it is, for a short step, the Riemannian gradient in the ball."""
-    points, train = START.copy(), sgd.train_ball
-    if parametrisation == "lorentz":
-        points, train = _to_hyperboloid(START), sgd.train_hyperboloid
+def test_a_step_follows_the_gradient_of_the_loss(sharpness: float) -> None:
+    """It is, for a short step, the Riemannian gradient in the ball."""
+    points = _to_hyperboloid(START)
     graph = negatives.graph_of(PAIRS, 4)
     only_the_last = negatives.alias_table(np.array([0.0, 0.0, 0.0, 1.0]))
     state = np.array([5], dtype=np.uint64)
     rate, node = 1e-6, np.array([0])
-    loss = train(points, node, graph, only_the_last, 1, 0.0, sharpness, rate, state)
-    moved = hyperboloid.to_ball(points) if parametrisation == "lorentz" else points
+    loss = kernels.train(points, node, graph, only_the_last, 1, 0.0, sharpness, rate, state)
+    moved = kernels.to_ball(points)
     assert loss == pytest.approx(_loss(START, sharpness))
     conformal = ((1.0 - (START**2).sum(axis=1, keepdims=True)) / 2.0) ** 2
     expected = -rate * conformal * _gradient(START, sharpness)
@@ -76,7 +73,7 @@ def test_distances_on_the_hyperboloid_are_right_far_out(radius: float, tolerance
     for seed in range(10):
         here, there = _around(radius, seed)
         terms = np.empty((4, 2))
-        hyperboloid.measure(here, np.column_stack([there, there]), terms, 1)
+        kernels.measure(here, np.column_stack([there, there]), terms, 1)
         assert terms[0, 0] == pytest.approx(float(_exact_excess(here, there)), rel=tolerance)
 
 
@@ -86,11 +83,11 @@ def test_steps_on_the_hyperboloid_are_geodesics(radius: float, slope: float) -> 
     """Both ends move along the line that joins them, each by arsinh of the slope."""
     here, there = _around(radius, seed=1)
     columns, terms = np.column_stack([there, np.zeros(5)]), np.empty((4, 2))
-    hyperboloid.measure(here, columns, terms, 1)
+    kernels.measure(here, columns, terms, 1)
     before = float(terms[0, 0])
     terms[3, 0] = slope
     terms[1, 0] = slope / np.sqrt(before * (before + 2.0))
-    hyperboloid.descend(here, columns, terms, 1)
+    kernels.descend(here, columns, terms, 1)
     moved_there, moved_here = there + columns[:, 0], here + columns[:, 1]
     nearer = 2.0 * np.arcsinh(slope)
     expected = abs(np.arccosh(1.0 + before) - nearer)
@@ -99,18 +96,14 @@ def test_steps_on_the_hyperboloid_are_geodesics(radius: float, slope: float) -> 
 
 
 def test_steps_stay_within_the_largest_norm() -> None:
-    for train, limit in (
-        (sgd.train_ball, ball.LARGEST_NORM),
-        (sgd.train_hyperboloid, hyperboloid.LARGEST_NORM),
-    ):
-        points = np.zeros((4, 2))
-        points[:, 0] = limit * np.array([1.0, 0.9, 0.8, 0.99])
-        graph, even = negatives.graph_of(PAIRS, 4), negatives.alias_table(np.ones(4))
-        state = np.array([5], dtype=np.uint64)
-        for _ in range(20):
-            train(points, np.array([0]), graph, even, 20, 0.0, 1.0, 5.0, state)
-        assert np.isfinite(points).all()
-        assert np.linalg.norm(points, axis=1).max() <= limit * (1.0 + 1e-15)
+    points = np.zeros((4, 2))
+    points[:, 0] = kernels.LARGEST_NORM * np.array([1.0, 0.9, 0.8, 0.99])
+    graph, even = negatives.graph_of(PAIRS, 4), negatives.alias_table(np.ones(4))
+    state = np.array([5], dtype=np.uint64)
+    for _ in range(20):
+        kernels.train(points, np.array([0]), graph, even, 20, 0.0, 1.0, 5.0, state)
+    assert np.isfinite(points).all()
+    assert np.linalg.norm(points, axis=1).max() <= kernels.LARGEST_NORM * (1.0 + 1e-15)
 
 
 def _drawn(near: float, table: negatives.Table, seed: int) -> np.ndarray:

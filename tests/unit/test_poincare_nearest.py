@@ -8,20 +8,21 @@ import numpy as np
 import pytest
 import torch
 
-from hf_dxprivacy.spaces.poincare import pair_distances
+from hf_dxprivacy.spaces.metrics import pair_distances
 from hf_dxprivacy.spaces.space import EmbeddingSpace
-from hf_dxprivacy.training import negatives, sgd, torch_descent
-from hf_dxprivacy.training.evaluation import reconstruction
-from hf_dxprivacy.training.nearest import EPOCHS, nearest_others
+from hf_dxprivacy.training import kernels, negatives, torch_trainer
+from hf_dxprivacy.training.descent import EPOCHS
+from hf_dxprivacy.training.hyperparameters import PoincareConfig
+from hf_dxprivacy.training.negatives import nearest_others
 from hf_dxprivacy.training.poincare import Epoch, train_poincare
-from hf_dxprivacy.training.recipe import PARAMETRISATIONS, PoincareRecipe
+from hf_dxprivacy.training.ranking import reconstruction
 from hf_dxprivacy.training.relations import Relations
 
 # The closure of a binary tree; node 1 is the root.
 TREE = Relations.from_names(
     (f"n{node}", f"n{node >> up}") for node in range(1, 512) for up in range(1, node.bit_length())
 )
-RECIPE = PoincareRecipe(
+CONFIG = PoincareConfig(
     epochs=200, learning_rate=0.1, negatives=20, refinement=25, refinement_rate=0.05, seed=3
 )
 
@@ -31,8 +32,8 @@ def _points(nodes: int) -> np.ndarray:
     return 0.999 * points / (1.0 + np.linalg.norm(points, axis=1, keepdims=True))
 
 
-def _train(recipe: PoincareRecipe = RECIPE, **options: Any) -> EmbeddingSpace:
-    return train_poincare(TREE, 5, recipe, threads=1, progress=False, **options)
+def _train(config: PoincareConfig = CONFIG, **options: Any) -> EmbeddingSpace:
+    return train_poincare(TREE, 5, config, threads=1, progress=False, **options)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -54,8 +55,8 @@ def test_there_may_be_no_others() -> None:
     chain = Relations.from_names([("c", "b"), ("c", "a"), ("b", "a")])
     graph = negatives.graph_of(chain.pairs, 3)
     assert nearest_others(_points(3), graph, 1).shape == (3, 0)
-    recipe = PoincareRecipe(epochs=2, refinement=2)
-    assert len(train_poincare(chain, 2, recipe, progress=False)) == 3
+    config = PoincareConfig(epochs=2, refinement=2)
+    assert len(train_poincare(chain, 2, config, progress=False)) == 3
 
 
 def test_the_compiled_loop_draws_from_the_lists() -> None:
@@ -73,21 +74,19 @@ def test_the_compiled_loop_draws_from_the_lists() -> None:
 
 
 def test_torch_draws_from_the_lists() -> None:
-    descent = torch_descent.TorchDescent(TREE, replace(RECIPE, negatives=3000), "cpu")
+    descent = torch_trainer.TorchDescent(TREE, replace(CONFIG, negatives=3000), "cpu")
     descent.nearest = torch.tensor([[5, 9, 40]]).expand(511, 3)
     generator = torch.Generator().manual_seed(1)
-    drawn = descent._draw(torch.tensor([300, 301]), RECIPE.epochs, generator)
+    drawn = descent._draw(torch.tensor([300, 301]), CONFIG.epochs, generator)
     others = drawn[(drawn != 5) & (drawn != 9) & (drawn != 40)]
     # Half of the draws, and a few of the even ones by chance.
     assert abs(len(others) / drawn.numel() - 0.5) < 6.0 * np.sqrt(0.25 / 6000) + 3 / 511
 
 
-@pytest.mark.parametrize("parametrisation", PARAMETRISATIONS)
-def test_refinement_improves_the_reconstruction(parametrisation: str) -> None:
-    recipe = replace(RECIPE, parametrisation=parametrisation)
+def test_refinement_improves_the_reconstruction() -> None:
     epochs: list[Epoch] = []
-    refined = reconstruction(_train(recipe, on_epoch=epochs.append), TREE)
-    as_long = replace(recipe, epochs=recipe.all_epochs, refinement=0)
+    refined = reconstruction(_train(on_epoch=epochs.append), TREE)
+    as_long = replace(CONFIG, epochs=CONFIG.all_epochs, refinement=0)
     plain = reconstruction(_train(as_long), TREE)
     assert len(epochs) == 225
     assert refined.mean_rank - 1.0 < 0.8 * (plain.mean_rank - 1.0)
@@ -96,42 +95,42 @@ def test_refinement_improves_the_reconstruction(parametrisation: str) -> None:
 def test_a_step_with_torch_is_that_of_the_compiled_loop() -> None:
     """All that can be drawn is the last node."""
     four = Relations(("a", "b", "c", "d"), np.array([[0, 1], [0, 2], [3, 1]]))
-    recipe = replace(RECIPE, negatives=1, refinement_rate=0.3)
+    config = replace(CONFIG, negatives=1, refinement_rate=0.3)
     lists, weights = np.full((4, 1), 3, dtype=np.int32), np.array([0.0, 0.0, 0.0, 1.0])
     start = 2.0 * np.random.default_rng(1).normal(size=(4, 3))
 
     expected, seed = start.copy(), np.array([5], dtype=np.uint64)
     graph = negatives.graph_of(four.pairs, 4)._replace(nearest=lists)
     table = negatives.alias_table(weights)
-    sgd.train_hyperboloid(expected, np.array([0]), graph, table, 1, 0.5, 4.0, 0.3, seed)
-    descent = torch_descent.TorchDescent(four, recipe, "cpu")
+    kernels.train(expected, np.array([0]), graph, table, 1, 0.5, 4.0, 0.3, seed)
+    descent = torch_trainer.TorchDescent(four, config, "cpu")
     descent.weights, descent.nearest = torch.from_numpy(weights), torch.from_numpy(lists)
     points = torch.from_numpy(start.copy())
-    descent._step(points, torch.tensor([0]), RECIPE.epochs, torch.Generator())
+    descent._step(points, torch.tensor([0]), CONFIG.epochs, torch.Generator())
     assert not np.allclose(expected, start)
     np.testing.assert_allclose(points.numpy(), expected, rtol=1e-7, atol=1e-9)
 
 
 def test_refinement_with_torch_goes_through() -> None:
-    recipe = replace(RECIPE, epochs=2, refinement=2)
-    assert np.isfinite(_train(recipe, device="cpu").vectors).all()
+    config = replace(CONFIG, epochs=2, refinement=2)
+    assert np.isfinite(_train(config, device="cpu").vectors).all()
 
 
-@pytest.mark.parametrize("epochs", [RECIPE.epochs, RECIPE.epochs + EPOCHS // 2])
+@pytest.mark.parametrize("epochs", [CONFIG.epochs, CONFIG.epochs + EPOCHS // 2])
 def test_an_interrupted_refinement_goes_on_to_the_same_points(
     tmp_path: Path, epochs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A checkpoint after every epoch, however long writing takes.
-    monkeypatch.setattr("hf_dxprivacy.training.resume.SHARE", 1e9)
+    monkeypatch.setattr("hf_dxprivacy.training.descent.SHARE", 1e9)
 
     def stop(epoch: Epoch) -> None:
         if epoch.number == epochs:
             raise KeyboardInterrupt
 
     path = tmp_path / "training.npz"
-    first = replace(RECIPE, epochs=5)
+    first = replace(CONFIG, epochs=5)
     whole = _train(first)
-    epochs -= RECIPE.epochs - first.epochs
+    epochs -= CONFIG.epochs - first.epochs
     with pytest.raises(KeyboardInterrupt, match=r"^$"):
         _train(first, checkpoint=path, on_epoch=stop)
     np.testing.assert_array_equal(_train(first, checkpoint=path).vectors, whole.vectors)

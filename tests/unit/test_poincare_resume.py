@@ -11,20 +11,20 @@ import pytest
 
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 from hf_dxprivacy.spaces.space import EmbeddingSpace
+from hf_dxprivacy.training.hyperparameters import PoincareConfig
 from hf_dxprivacy.training.poincare import Epoch, train_poincare
-from hf_dxprivacy.training.recipe import PoincareRecipe
 from hf_dxprivacy.training.relations import Relations
 
 NAMES = [
     (f"n{node}", f"n{node >> up}") for node in range(1, 64) for up in range(1, 7) if node >> up
 ]
 RELATIONS = Relations.from_names(NAMES)
-RECIPE = PoincareRecipe(epochs=40, burn_in=5, negatives=10, check_every=10, patience=3)
+CONFIG = PoincareConfig(epochs=40, burn_in=5, negatives=10, check_every=10, patience=3)
 
 # Trains like the tests, in a process that ends as if it had lost its power.
 KILLED = """
 import os, signal, sys
-from test_poincare_resume import RECIPE, RELATIONS
+from test_poincare_resume import CONFIG, RELATIONS
 from hf_dxprivacy.training.poincare import train_poincare
 
 def on_epoch(epoch):
@@ -32,13 +32,13 @@ def on_epoch(epoch):
         os.kill(os.getpid(), signal.SIGKILL)
 
 train_poincare(
-    RELATIONS, 3, RECIPE, threads=1, checkpoint=sys.argv[1], progress=False, on_epoch=on_epoch
+    RELATIONS, 3, CONFIG, threads=1, checkpoint=sys.argv[1], progress=False, on_epoch=on_epoch
 )
 """
 
 
-def _train(checkpoint: Path | None = None, recipe: PoincareRecipe = RECIPE) -> EmbeddingSpace:
-    return train_poincare(RELATIONS, 3, recipe, threads=1, checkpoint=checkpoint, progress=False)
+def _train(checkpoint: Path | None = None, config: PoincareConfig = CONFIG) -> EmbeddingSpace:
+    return train_poincare(RELATIONS, 3, config, threads=1, checkpoint=checkpoint, progress=False)
 
 
 def _stop_after(epochs: int, checkpoint: Path) -> None:
@@ -50,7 +50,7 @@ def _stop_after(epochs: int, checkpoint: Path) -> None:
         train_poincare(
             RELATIONS,
             3,
-            RECIPE,
+            CONFIG,
             threads=1,
             checkpoint=checkpoint,
             progress=False,
@@ -68,7 +68,7 @@ def test_a_killed_training_goes_on_to_the_same_points(tmp_path: Path) -> None:
     resumed = train_poincare(
         RELATIONS,
         3,
-        RECIPE,
+        CONFIG,
         threads=1,
         checkpoint=path,
         progress=False,
@@ -98,11 +98,11 @@ def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
 def test_the_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "training.npz"
     _stop_after(1, path)
-    with pytest.raises(InvalidValueError, match=r"training with other recipe; name another file"):
-        _train(path, replace(RECIPE, seed=1))
+    with pytest.raises(InvalidValueError, match=r"training with other config; name another file"):
+        _train(path, replace(CONFIG, seed=1))
     other = Relations.from_names(NAMES[1:])
     with pytest.raises(InvalidValueError, match="training with other relations and dim;"):
-        train_poincare(other, 4, RECIPE, threads=1, checkpoint=path, progress=False)
+        train_poincare(other, 4, CONFIG, threads=1, checkpoint=path, progress=False)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])

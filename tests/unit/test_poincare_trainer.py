@@ -9,13 +9,13 @@ from scipy import stats
 
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.spaces.space import EmbeddingSpace
-from hf_dxprivacy.training.evaluation import reconstruction
+from hf_dxprivacy.training.hyperparameters import PoincareConfig
 from hf_dxprivacy.training.negatives import alias_table
 from hf_dxprivacy.training.poincare import Epoch, train_poincare
-from hf_dxprivacy.training.recipe import PARAMETRISATIONS, PoincareRecipe
+from hf_dxprivacy.training.ranking import reconstruction
 from hf_dxprivacy.training.relations import Relations
 
-RECIPE = PoincareRecipe(epochs=60, learning_rate=0.2, negatives=15, seed=3)
+CONFIG = PoincareConfig(epochs=60, learning_rate=0.2, negatives=15, seed=3)
 
 
 def _tree(depth: int) -> Relations:
@@ -28,11 +28,10 @@ def _tree(depth: int) -> Relations:
     return Relations.from_names(pairs, nodes=[f"n{node}" for node in range(1, 2**depth)])
 
 
-@pytest.fixture(scope="module", params=PARAMETRISATIONS)
-def trained(request: pytest.FixtureRequest) -> tuple[EmbeddingSpace, list[Epoch]]:
+@pytest.fixture(scope="module")
+def trained() -> tuple[EmbeddingSpace, list[Epoch]]:
     epochs: list[Epoch] = []
-    recipe = replace(RECIPE, parametrisation=request.param)
-    space = train_poincare(_tree(6), 5, recipe, threads=1, progress=False, on_epoch=epochs.append)
+    space = train_poincare(_tree(6), 5, CONFIG, threads=1, progress=False, on_epoch=epochs.append)
     return space, epochs
 
 
@@ -72,62 +71,75 @@ def test_the_space_says_how_it_was_trained(trained: tuple[EmbeddingSpace, list[E
 def test_one_thread_and_a_seed_give_the_same_points(
     trained: tuple[EmbeddingSpace, list[Epoch]],
 ) -> None:
-    recipe = PoincareRecipe(**_settings(trained[0]))
-    again = train_poincare(_tree(6), 5, recipe, threads=1, progress=False)
+    config = PoincareConfig(**_settings(trained[0]))
+    again = train_poincare(_tree(6), 5, config, threads=1, progress=False)
     assert np.array_equal(again.vectors, trained[0].vectors)
-    other = PoincareRecipe(epochs=1, seed=4)
+    other = PoincareConfig(epochs=1, seed=4)
     first = train_poincare(_tree(6), 5, other, threads=1, progress=False)
     assert not np.allclose(first.vectors, trained[0].vectors)
 
 
 def _settings(space: EmbeddingSpace) -> dict[str, Any]:
-    names = {field.name for field in fields(PoincareRecipe)}
+    names = {field.name for field in fields(PoincareConfig)}
     return {name: value for name, value in space.provenance["recipe"].items() if name in names}
 
 
 def test_several_threads_learn_as_well() -> None:
-    space = train_poincare(_tree(6), 5, RECIPE, threads=3, progress=False)
+    space = train_poincare(_tree(6), 5, CONFIG, threads=3, progress=False)
     assert reconstruction(space, _tree(6)).mean_average_precision > 0.95
 
 
 def test_sharpness_keeps_points_from_the_boundary() -> None:
-    recipe = replace(RECIPE, sharpness=3.0, learning_rate=0.1)
-    space = train_poincare(_tree(6), 5, recipe, threads=1, progress=False)
-    blunt = train_poincare(_tree(6), 5, RECIPE, threads=1, progress=False)
+    config = replace(CONFIG, sharpness=3.0, learning_rate=0.1)
+    space = train_poincare(_tree(6), 5, config, threads=1, progress=False)
+    blunt = train_poincare(_tree(6), 5, CONFIG, threads=1, progress=False)
     assert space.radius < 0.8 * blunt.radius
     assert reconstruction(space, _tree(6)).mean_average_precision > 0.9
 
 
 def test_learning_rate_burns_in_and_falls() -> None:
-    recipe = PoincareRecipe(epochs=20, burn_in=10, learning_rate=1.0, final_rate=0.5)
-    assert recipe.rate(0) == pytest.approx(0.1)
-    assert recipe.rate(10) == pytest.approx(1.0)
-    assert recipe.rate(19) == pytest.approx(0.55)
+    config = PoincareConfig(epochs=20, burn_in=10, learning_rate=1.0, final_rate=0.5)
+    assert config.rate(0) == pytest.approx(0.1)
+    assert config.rate(10) == pytest.approx(1.0)
+    assert config.rate(19) == pytest.approx(0.55)
 
 
 def test_settings_change_for_the_refinement() -> None:
-    recipe = PoincareRecipe(epochs=20, final_rate=0.5, refinement=4, refinement_rate=0.02)
-    assert recipe.all_epochs == 24
-    assert [recipe.rate(epoch) for epoch in (20, 22)] == pytest.approx([0.02, 0.015])
-    assert [recipe.near(epoch) for epoch in (20, 23)] == [0.5, 0.5]
-    assert [recipe.sharpness_at(epoch) for epoch in (19, 20)] == [1.0, 4.0]
+    config = PoincareConfig(epochs=20, final_rate=0.5, refinement=4, refinement_rate=0.02)
+    assert config.all_epochs == 24
+    assert [config.rate(epoch) for epoch in (20, 22)] == pytest.approx([0.02, 0.015])
+    assert [config.near(epoch) for epoch in (20, 23)] == [0.5, 0.5]
+    assert [config.sharpness_at(epoch) for epoch in (19, 20)] == [1.0, 4.0]
     # It comes after the epochs, whether they were enough for the burn-in or not.
-    short = replace(recipe, epochs=2, burn_in=10)
+    short = replace(config, epochs=2, burn_in=10)
     assert [short.rate(epoch) for epoch in (1, 2)] == pytest.approx([0.005, 0.02])
 
 
+def test_small_graphs_get_more_epochs() -> None:
+    sizes = (7, 6_542, 200_000, 743_241, 10**8)
+    chosen = [PoincareConfig.for_size(size) for size in sizes]
+    assert [config.epochs for config in chosen] == [600, 600, 370, 100, 100]
+    assert [config.learning_rate for config in chosen] == [0.03, 0.03, 0.03, 0.05, 0.05]
+    given = PoincareConfig.for_size(7, epochs=5, seed=2)
+    assert (given.epochs, given.learning_rate, given.seed) == (5, 0.03, 2)
+    with pytest.raises(InvalidValueError, match="epochs >= 1"):
+        PoincareConfig.for_size(7, epochs=0)
+    space = train_poincare(_tree(3), 2, progress=False)
+    assert space.provenance["recipe"]["stopped"] == 600
+
+
 def test_near_negatives_grow_after_the_burn_in() -> None:
-    recipe = PoincareRecipe(epochs=20, burn_in=10, near_negatives=0.5)
-    assert recipe.near(9) == 0.0
-    assert recipe.near(10) == 0.0
-    assert recipe.near(19) == pytest.approx(0.5 * 0.9**2)
+    config = PoincareConfig(epochs=20, burn_in=10, near_negatives=0.5)
+    assert config.near(9) == 0.0
+    assert config.near(10) == 0.0
+    assert config.near(19) == pytest.approx(0.5 * 0.9**2)
 
 
 def test_training_stops_when_the_reconstruction_gets_no_better() -> None:
     """The best of the points that were looked at come back, not the last."""
-    recipe = replace(RECIPE, epochs=1000, burn_in=10, check_every=10, patience=2)
+    config = replace(CONFIG, epochs=1000, burn_in=10, check_every=10, patience=2)
     epochs: list[Epoch] = []
-    space = train_poincare(_tree(5), 5, recipe, threads=1, progress=False, on_epoch=epochs.append)
+    space = train_poincare(_tree(5), 5, config, threads=1, progress=False, on_epoch=epochs.append)
     looks = [e.reconstruction.mean_average_precision for e in epochs if e.reconstruction]
     assert len(epochs) == space.provenance["recipe"]["stopped"] == 10 * len(looks) < 1000
     assert max(looks) == looks[-3] > 0.9
@@ -145,7 +157,7 @@ def test_alias_table_holds_the_distribution() -> None:
 
 
 def test_nothing_to_learn_from_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match="at least one relation"):
+    with pytest.raises(InvalidValueError, match=r"at least one relation.*lower min_frequency"):
         train_poincare(Relations.from_names([], nodes=["a", "b"]), progress=False)
     with pytest.raises(InvalidValueError, match="2 of 2 relations pair a node with itself"):
         train_poincare(Relations.from_names([("a", "a"), ("b", "b")]), progress=False)
@@ -159,8 +171,8 @@ def test_parts_that_nothing_joins_are_refused(others: list[tuple[str, str]]) -> 
         train_poincare(relations, progress=False)
     with pytest.raises(InvalidValueError, match=r"largest_component\(\).*--largest-component"):
         train_poincare(relations, progress=False)
-    recipe = replace(RECIPE, epochs=1)
-    space = train_poincare(relations.largest_component(), 2, recipe, progress=False)
+    config = replace(CONFIG, epochs=1)
+    space = train_poincare(relations.largest_component(), 2, config, progress=False)
     assert space.words == ("a", "b", "top")
 
 
@@ -177,9 +189,8 @@ def test_parts_that_nothing_joins_are_refused(others: list[tuple[str, str]]) -> 
         ({"refinement": -1}, "refinement >= 0"),
         ({"refinement_rate": 0.0}, "refinement_rate > 0"),
         ({"refinement_sharpness": 0.0}, "refinement_sharpness > 0"),
-        ({"parametrisation": "klein"}, "one of 'lorentz', 'poincare'"),
     ],
 )
 def test_settings_are_checked(setting: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidValueError, match=message):
-        PoincareRecipe(**setting)
+        PoincareConfig(**setting)

@@ -14,7 +14,7 @@ import pytest
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import MultivariateLaplace
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 Make = Callable[..., DxPrivatizer]
@@ -45,7 +45,7 @@ def make(euclidean_space: EmbeddingSpace) -> Make:
         ({"epsilon": "5"}, InvalidTypeError, r"expected epsilon to be a number, got epsilon='5'"),
         ({"epsilon": True}, InvalidTypeError, "expected epsilon to be a number"),
         ({"mechanism": "madlib"}, InvalidValueError, "'laplace', 'mahalanobis', .*'madlib'"),
-        ({"mechanism": None}, InvalidValueError, "expected mechanism to be one of"),
+        ({"mechanism": None}, InvalidValueError, "mechanism is missing: .* no default"),
         ({"mechanism": MultivariateLaplace}, InvalidValueError, "expected mechanism to be one of"),
         ({"mechanism": "hyperbolic"}, InvalidValueError, "'poincare', got 'euclidean'"),
         ({"lam": 0.5}, InvalidTypeError, "'laplace' has no option 'lam'; its options are: index"),
@@ -95,7 +95,7 @@ def test_the_space_is_checked(space: Any) -> None:
 
 def test_an_unknown_space_is_named_beside_the_known() -> None:
     with pytest.raises(InvalidValueError, match="'wordnet-glos', which is none of them"):
-        DxPrivatizer("wordnet-glos", epsilon=1.0)
+        DxPrivatizer("wordnet-glos", "laplace", 1.0)
 
 
 def test_options_are_given_by_name(euclidean_space: EmbeddingSpace) -> None:
@@ -130,10 +130,15 @@ def test_the_space_may_be_a_folder(euclidean_space: EmbeddingSpace, tmp_path: Pa
         DxPrivatizer.from_pretrained(tmp_path, mechanism="laplace")
 
 
-def test_calibrated_is_the_default(euclidean_space: EmbeddingSpace) -> None:
-    privatizer = DxPrivatizer(euclidean_space, epsilon=5)
-    assert privatizer.mechanism.name == "calibrated"
-    assert privatizer.epsilon == 5.0
+def test_there_is_no_default_mechanism(euclidean_space: EmbeddingSpace, tmp_path: Path) -> None:
+    euclidean_space.save_pretrained(tmp_path)
+    for make in (DxPrivatizer, DxPrivatizer.from_pretrained):
+        for space in (tmp_path, str(tmp_path)):
+            with pytest.raises(
+                InvalidValueError,
+                match=r"mechanism is missing: .*'laplace', .*'krr'\. 'hierarchical' is recommended",
+            ):
+                make(space, epsilon=5)
 
 
 def test_repr_states_epsilon_and_never_the_seed(make: Make) -> None:
@@ -288,8 +293,8 @@ def test_an_arrow_table_of_tokens_comes_back_whole(make: Make, kind: pa.DataType
 
 def test_a_wrong_column_is_named_beside_those_there_are(make: Make) -> None:
     message = re.escape(
-        "column 'text' is not in the data, which has 'review', 'label'; name the one to use with "
-        "text_column="
+        "column 'text' is not in the data: the columns are 'review', 'label'; name the one to use "
+        "with text_column="
     )
     for examples in (
         {"review": "secret", "label": 1},

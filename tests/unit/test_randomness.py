@@ -24,6 +24,7 @@ from hf_dxprivacy.randomness import (
     process_generator,
     row_streams,
 )
+from machine import PATIENCE
 
 
 def own_bytes() -> bytes:
@@ -97,7 +98,7 @@ def test_child_forked_behind_the_back_of_python_has_a_key_of_its_own() -> None:
         os.write(1, process_generator().bytes(16).hex().encode() + b" ")
         os._exit(0)
     """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=PATIENCE)
     drawn = done.stdout.split()
     assert len(drawn) == 3
     assert all_distinct(drawn)
@@ -121,7 +122,7 @@ def test_child_forked_from_another_thread_has_a_key_of_its_own() -> None:
 def test_spawned_processes_have_keys_of_their_own() -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         drawn = [pool.apply_async(own_bytes) for _ in range(4)]
-        values = [own_bytes(), *(result.get(timeout=60) for result in drawn)]
+        values = [own_bytes(), *(result.get(timeout=PATIENCE) for result in drawn)]
     assert all_distinct(values)
 
 

@@ -5,13 +5,8 @@ import pytest
 
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.spaces.space import EmbeddingSpace
-from hf_dxprivacy.training.evaluation import (
-    depth_correlation,
-    link_prediction,
-    reconstruction,
-)
-from hf_dxprivacy.training.links import split_relations
-from hf_dxprivacy.training.relations import Relations
+from hf_dxprivacy.training.ranking import depth_correlation, link_prediction, reconstruction
+from hf_dxprivacy.training.relations import Relations, split_relations
 
 # On a line, from a: b at 1, c at 2, d at 3, e at 4.
 LINE = EmbeddingSpace.from_vectors(list("abcde"), np.arange(5.0)[:, None])

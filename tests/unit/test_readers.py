@@ -10,7 +10,7 @@ import pytest
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.spaces.readers import read_vectors
+from hf_dxprivacy.spaces.vector_readers import read_vectors
 
 WORDS = ["the", ".", "naïve", "no\u00a0break", "\u0085", "日本", "123", "-1.5", "'", '"', "#"]
 VECTORS = (np.arange(44, dtype=np.float32).reshape(11, 4) - 20) / 3
@@ -285,6 +285,18 @@ def test_a_damaged_gzip_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "vectors.gz"
     path.write_bytes(content)
     with pytest.raises(InvalidValueError, match=r"vectors\.gz: the gzip stream is .* damaged"):
+        read_vectors(path, progress=False)
+
+
+@pytest.mark.parametrize("write", [glove, binary])
+def test_a_row_that_would_fill_the_memory_is_refused(tmp_path: Path, write: Writer) -> None:
+    content = write(WORDS[:1], VECTORS[:1]).replace(b"1 ", b"3 ", 1 if write is binary else 0)
+    path = tmp_path / "vectors.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(content)
+        for _ in range(80):
+            file.write(b"x" * (1 << 20))
+    with pytest.raises(InvalidValueError, match=r"vectors\.gz, (line|row) 2: longer than 64 MiB"):
         read_vectors(path, progress=False)
 
 

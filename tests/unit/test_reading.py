@@ -1,13 +1,12 @@
-"""A column as it was read: what is worked out for all rows at once is what each row gives alone."""
+"""An encoded column: what is computed for all rows at once is what each row gives alone."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_dxprivacy.plan import Case, OutOfVocabulary, Plan
-from hf_dxprivacy.randomness import RowStreams, keyed_generator
-from hf_dxprivacy.reading import Reading, RowKeys
+from hf_dxprivacy.privatizers.batch import Case, EncodedText, OutOfVocabulary, RowIds
+from hf_dxprivacy.randomness import RowStreams, keyed_generator, row_streams
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import RowReader, apply_case, case_pattern
 
@@ -22,9 +21,13 @@ TEXT = st.lists(PIECES).map(" ".join)
 CELLS = st.lists(st.none() | TEXT | st.lists(PIECES | st.none()))
 
 
-def reading(cells: list[object], space: EmbeddingSpace, oov: OutOfVocabulary) -> Reading:
+def encoded(
+    cells: list[object], space: EmbeddingSpace, oov: OutOfVocabulary, case: Case = "lower"
+) -> EncodedText:
     rows = READER.read_column(cells, "text", None)
-    return Reading.of("text", RowKeys(), rows, None, space, STOPWORDS, oov)
+    return EncodedText.encode(
+        "text", rows, RowIds(), space, stopwords=STOPWORDS, oov=oov, case=case
+    )
 
 
 @pytest.mark.parametrize("oov", ["centroid", "drop", "keep"])
@@ -33,11 +36,15 @@ def reading(cells: list[object], space: EmbeddingSpace, oov: OutOfVocabulary) ->
 def test_rows_of_a_batch_are_those_of_the_rows_alone(
     euclidean_space: EmbeddingSpace, oov: OutOfVocabulary, cells: list[object]
 ) -> None:
-    batch = reading(cells, euclidean_space, oov)
-    alone = [reading([cell], euclidean_space, oov) for cell in cells]
-    assert batch.by_row(batch.words) == [one.words for one in alone]
-    inputs = [ids.tolist() for ids in batch.inputs]
-    assert inputs == [one.plan.ids[one.plan.drawn].tolist() for one in alone]
+    batch = encoded(cells, euclidean_space, oov)
+    alone = [encoded([cell], euclidean_space, oov) for cell in cells]
+    assert batch.words == [word for one in alone for word in one.words]
+    assert np.diff(batch.offsets).tolist() == [len(one.words) for one in alone]
+    inputs = [ids.tolist() for ids in batch.row_inputs()]
+    assert inputs == [one.inputs.tolist() for one in alone]
+    assert batch.row_lengths == [len(row) for row in inputs]
+    seen = [at for at, cell in enumerate(batch.rows) if cell is not None]
+    assert [batch.visible(at) for at in seen] == [alone[at].visible(0) for at in seen]
 
 
 def uniform(rng: np.random.Generator, size: int) -> np.ndarray:
@@ -49,14 +56,15 @@ def uniform(rng: np.random.Generator, size: int) -> np.ndarray:
 def test_a_row_has_the_stream_of_its_words_and_of_what_is_drawn(
     euclidean_space: EmbeddingSpace, cells: list[object]
 ) -> None:
-    batch = reading(cells, euclidean_space, "drop")
+    batch = encoded(cells, euclidean_space, "drop")
     generators, counts = [], []
-    for one in (reading([cell], euclidean_space, "drop") for cell in cells):
-        drawn = one.plan.drawn
+    for one in (encoded([cell], euclidean_space, "drop") for cell in cells):
+        drawn = one.perturbed
         identity = ("settings", "text", None, *one.words, drawn.tobytes().hex())
         generators.append(keyed_generator(5, *identity))
         counts.append(int(drawn.sum()))
-    streams, expected = batch.streams(5, "settings"), RowStreams(generators, counts)
+    streams = row_streams(5, ("settings", "text"), batch.contents(), None, batch.row_lengths)
+    expected = RowStreams(generators, counts)
     assert len(streams) == sum(counts)
     if len(streams):
         words = np.arange(len(streams))
@@ -74,16 +82,17 @@ def test_what_is_released_word_by_word(
     words: list[str],
     data: st.DataObject,
 ) -> None:
-    plan = Plan.of(words, euclidean_space, STOPWORDS, oov)
-    count = int(plan.drawn.sum())
+    column = encoded([words], euclidean_space, oov, case)
+    count = len(column.inputs)
     output = st.integers(0, len(VOCABULARY) - 1)
     outputs = data.draw(st.lists(output, min_size=count, max_size=count))
     left = iter(outputs)
     expected: list[str | None] = []
-    for word, drawn, kept in zip(words, plan.drawn, plan.kept, strict=True):
-        if drawn:
+    actions = zip(column.words, column.perturbed, column.passed_through, strict=True)
+    for word, perturbed, passed_through in actions:
+        if perturbed:
             new = VOCABULARY[next(left)]
             expected.append(apply_case(new, case_pattern(word)) if case == "preserve" else new)
         else:
-            expected.append(None if oov == "drop" and not kept else word)
-    assert plan.released(words, np.array(outputs, np.int64), VOCABULARY, oov, case) == expected
+            expected.append(None if oov == "drop" and not passed_through else word)
+    assert column.released([VOCABULARY[output] for output in outputs]) == [expected]

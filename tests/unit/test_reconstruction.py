@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hf_dxprivacy.audit import BayesAdversary, laws, reconstruct_texts, reconstruction
-from hf_dxprivacy.audit.laws import DrawnLaw, ExactLaw
+from hf_dxprivacy.audit import BayesAdversary, reconstruct_texts, reconstruction
+from hf_dxprivacy.audit import adversary as likelihood
+from hf_dxprivacy.audit.adversary import EstimatedDistribution, ExactDistribution
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import Mechanism, TruncatedExponential, create_mechanism
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.results import share_interval
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -37,7 +38,7 @@ def prior(euclidean_space: EmbeddingSpace) -> dict[str, float]:
 
 @pytest.mark.parametrize("name", ["tem", "calibrated"])
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
-@pytest.mark.parametrize("entries", [0, laws.TABLE_ENTRIES])
+@pytest.mark.parametrize("entries", [0, likelihood.TABLE_ENTRIES])
 def test_exact_success_is_what_bayes_rule_gives(
     euclidean_space: EmbeddingSpace,
     prior: dict[str, float],
@@ -47,7 +48,7 @@ def test_exact_success_is_what_bayes_rule_gives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Large vocabularies are worked out output by output.
-    monkeypatch.setattr(laws, "TABLE_ENTRIES", entries)
+    monkeypatch.setattr(likelihood, "TABLE_ENTRIES", entries)
     mechanism = create_mechanism(name, euclidean_space, epsilon)
     found = reconstruction(mechanism, prior, tops=(1, 10))
     law = mechanism.probabilities(euclidean_space.ids(found.words))  # type: ignore[attr-defined]
@@ -98,8 +99,8 @@ def test_drawn_laws_come_near_the_exact_one(euclidean_space: EmbeddingSpace) -> 
     mechanism = create_mechanism("tem", euclidean_space, 3.0)
     inputs, outputs = np.arange(20), np.arange(500)
     prior = np.full(20, 0.05)
-    exact = ExactLaw(mechanism, inputs).likelihoods(outputs)  # type: ignore[arg-type]
-    drawn = DrawnLaw(mechanism, inputs, prior, 20_000, RNG(0)).likelihoods(outputs)
+    exact = ExactDistribution(mechanism, inputs).likelihoods(outputs)  # type: ignore[arg-type]
+    drawn = EstimatedDistribution(mechanism, inputs, prior, 20_000, RNG(0)).likelihoods(outputs)
     np.testing.assert_allclose(drawn.sum(axis=0), 1.0)
     np.testing.assert_allclose(drawn, exact, atol=0.02)
 

@@ -7,9 +7,14 @@ import pytest
 from wordnet_folder import NOUNS, OTHERS, Entry, write_wordnet
 
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
-from hf_dxprivacy.training.morphology import read_morphology
 from hf_dxprivacy.training.relations import Relations, read_wordnet
-from hf_dxprivacy.training.wordnet import is_word, read_synsets, read_tag_counts, words_of
+from hf_dxprivacy.training.wordnet import (
+    is_word,
+    read_morphology,
+    read_synsets,
+    read_tag_counts,
+    words_of,
+)
 
 
 @pytest.fixture
@@ -216,3 +221,17 @@ def test_of_parts_of_equal_size_the_first_is_the_largest() -> None:
 
 def test_nothing_has_no_parts() -> None:
     assert len(Relations.from_names([]).largest_component()) == 0
+
+
+def test_a_subtree_is_named_by_its_root() -> None:
+    """Direct pairs suffice: what is below is followed, also around a cycle."""
+    pairs = [("pug", "dog"), ("dog", "mammal"), ("mammal", "animal"), ("trout", "fish")]
+    relations = Relations.from_names([*pairs, ("fish", "animal"), ("dog", "pug")])
+    below = relations.below("mammal")
+    assert set(below.nodes) == {"mammal", "dog", "pug"}
+    named = {tuple(below.nodes[row] for row in pair) for pair in below.pairs}
+    assert named == {("pug", "dog"), ("dog", "mammal"), ("dog", "pug")}
+    with pytest.raises(InvalidValueError, match="got 'mamal'; did you mean 'mammal'"):
+        relations.below("mamal")
+    with pytest.raises(InvalidValueError, match="nothing is below 'trout'"):
+        relations.below("trout")

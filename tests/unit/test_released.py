@@ -7,9 +7,8 @@ import pytest
 
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import create_mechanism
-from hf_dxprivacy.report.choices import Offer, ready_mechanism
-from hf_dxprivacy.report.released import RUNS, WORDS, release_text
-from hf_dxprivacy.report.rendering import rendered
+from hf_dxprivacy.report.demo import RUNS, WORDS, Offer, ready_mechanism, release_text
+from hf_dxprivacy.report.html import rendered
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 
@@ -17,8 +16,9 @@ def test_pieces_make_up_a_release_with_the_changed_words_marked(
     euclidean_space: EmbeddingSpace,
 ) -> None:
     space = euclidean_space
-    # At so large an ε every word of the vocabulary stays, and no other can.
-    release = release_text("WAAA, (waab)\n waac zebra!", create_mechanism("tem", space, 500.0))
+    # With so large ε and γ every word of the vocabulary stays: others weigh e⁻¹⁰⁰ at most.
+    mechanism = create_mechanism("tem", space, 500.0, gamma=2.5)
+    release = release_text("WAAA, (waab)\n waac zebra!", mechanism)
     assert [piece.text for piece in release.pieces][:7] == [
         "",
         "waaa",
@@ -48,7 +48,7 @@ def test_figures_of_an_exponential_mechanism_are_exact(euclidean_space: Embeddin
     known, unknown = release_text("waad zebra Waad", mechanism).figures
     word = int(euclidean_space.ids(["waad"])[0])
     law = mechanism.probabilities([word])[0]
-    assert known.kept == law[word]
+    assert known.kept == pytest.approx(law[word])
     assert known.spread == 1 + np.searchsorted(np.cumsum(np.sort(law)[::-1]), 0.95)
     law[word] = 0.0
     found = [output.probability for output in known.outputs]
@@ -103,8 +103,11 @@ def test_a_space_offers_what_suits_its_metric(
     euclidean_space: EmbeddingSpace, poincare_space: EmbeddingSpace
 ) -> None:
     flat, ball = Offer.of(euclidean_space).ranges, Offer.of(poincare_space).ranges
-    assert list(flat) == ["calibrated", "laplace", "mahalanobis", "tem"]
-    assert list(ball) == ["calibrated", "tem", "hyperbolic"]
+    assert list(flat) == ["calibrated", "laplace", "mahalanobis", "tem", "krr"]
+    assert list(ball) == ["calibrated", "tem", "hyperbolic", "krr"]
+    grown = Offer.of(euclidean_space.build_hierarchy(progress=False)).ranges
+    assert list(grown) == ["hierarchical", "calibrated", "laplace", "mahalanobis", "tem", "krr"]
+    assert grown["hierarchical"].low < 1.0 < grown["hierarchical"].high
     unit = euclidean_space.neighbour_distances()[1]
     assert flat["tem"].low == pytest.approx(1.0 / unit, rel=0.01)
     assert flat["tem"].low < flat["tem"].start < flat["tem"].high
@@ -116,6 +119,6 @@ def test_calibration_that_takes_long_is_not_begun() -> None:
     rng = np.random.default_rng(0)
     words = [f"w{number}" for number in range(1001)]
     space = EmbeddingSpace.from_vectors(words, rng.normal(size=(1001, 4)))
-    assert list(Offer.of(space).ranges) == ["laplace", "mahalanobis", "tem"]
+    assert list(Offer.of(space).ranges) == ["laplace", "mahalanobis", "tem", "krr"]
     with pytest.raises(InvalidValueError, match=r"not worked out .* --epsilon 2\.5"):
         ready_mechanism(space, "calibrated", 2.5)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hf_dxprivacy.errors import InvalidTypeError
 from hf_dxprivacy.text import RowReader
-from hf_dxprivacy.text.rows import TextRow, TokenRow
+from hf_dxprivacy.text.segmentation import TextRow, TokenRow
 
 READER = RowReader()
 
@@ -30,29 +30,29 @@ def token_row(tokens: object) -> TokenRow:
 
 def test_a_text_comes_apart_and_together() -> None:
     row = text_row("  Hello,\tworld! ")
-    assert (row.words, row.carrier) == (["Hello", "world"], ["  ", ",\t", "! "])
-    assert row.filled(["bye", "moon"]) == "  bye,\tmoon! "
+    assert (row.words, row.separators) == (["Hello", "world"], ["  ", ",\t", "! "])
+    assert row.detokenize(["bye", "moon"]) == "  bye,\tmoon! "
 
 
 def test_a_dropped_word_leaves_a_gap() -> None:
-    assert text_row("a b, c").filled(["x", None, "z"]) == "x , z"
+    assert text_row("a b, c").detokenize(["x", None, "z"]) == "x , z"
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t", "...", "\u2028", "\x00"])
 def test_a_text_without_words_stays(text: str) -> None:
     row = text_row(text)
     assert row.words == []
-    assert row.filled([]) == text
+    assert row.detokenize([]) == text
 
 
 @given(st.text())
 @settings(max_examples=100, deadline=None)
 def test_any_text_filled_with_its_own_words_is_itself_normalized(text: str) -> None:
     row = text_row(text)
-    assert len(row.carrier) == len(row.words) + 1
+    assert len(row.separators) == len(row.words) + 1
     readable = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if readable == text:
-        assert row.filled(row.words) == unicodedata.normalize("NFC", text)
+        assert row.detokenize(row.words) == unicodedata.normalize("NFC", text)
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), np.float64("nan"), pd.NA])
@@ -73,12 +73,12 @@ def test_missing_cells(missing: object) -> None:
 def test_tokens_without_content_stay(tokens: object) -> None:
     row = token_row(tokens)
     assert (row.words, row.positions) == (["The", "cat", "It's"], [0, 1, 4])
-    assert row.filled(["x", "y", "z"]) == ["x", "y", ".", None, "z", "", " "]
+    assert row.detokenize(["x", "y", "z"]) == ["x", "y", ".", None, "z", "", " "]
 
 
 def test_dropped_tokens_are_removed_and_missing_ones_stay() -> None:
     row = token_row(["a", None, "b", "!", "c"])
-    assert row.filled([None, "y", None]) == [None, "y", "!"]
+    assert row.detokenize([None, "y", None]) == [None, "y", "!"]
 
 
 def test_a_token_is_one_word_whatever_is_in_it() -> None:
@@ -87,12 +87,12 @@ def test_a_token_is_one_word_whatever_is_in_it() -> None:
 
 
 def test_a_kept_token_is_normalized() -> None:
-    assert token_row(["\u037e"]).filled([]) == [";"], "NFC of the Greek question mark"
+    assert token_row(["\u037e"]).detokenize([]) == [";"], "NFC of the Greek question mark"
 
 
 @pytest.mark.parametrize("cells", [[], (), np.array([])])
 def test_an_empty_token_list_stays(cells: Sequence[str]) -> None:
-    assert token_row(cells).filled([]) == []
+    assert token_row(cells).detokenize([]) == []
 
 
 def test_numpy_strings_are_texts() -> None:
@@ -129,17 +129,17 @@ def test_a_row_is_the_sequence_of_its_words() -> None:
 def test_places_of_the_words_of_a_text() -> None:
     row = RowReader().read_text(" One, two!")
     for words in (["One", "two"], ["x", "longer"], ["", "y"]):
-        text = row.filled(words)
-        assert [text[slice(*place)] for place in row.places(words)] == words
+        text = row.detokenize(words)
+        assert [text[slice(*place)] for place in row.offsets(words)] == words
     # What is dropped is nowhere, and what comes after it moves.
-    assert row.places([None, "y"]) == [(3, 4)]
-    assert row.filled([None, "y"])[3:4] == "y"
+    assert row.offsets([None, "y"]) == [(3, 4)]
+    assert row.detokenize([None, "y"])[3:4] == "y"
 
 
 def test_places_of_the_words_of_tokens() -> None:
     row = RowReader().read(["One", ",", "two", None, "three"])
     assert row is not None
-    assert row.places(["a", "b", "c"]) == [(0, 1), (2, 3), (4, 5)]
+    assert row.offsets(["a", "b", "c"]) == [(0, 1), (2, 3), (4, 5)]
     words = [None, "b", None]
-    assert row.filled(words) == [",", "b", None]
-    assert row.places(words) == [(1, 2)]
+    assert row.detokenize(words) == [",", "b", None]
+    assert row.offsets(words) == [(1, 2)]

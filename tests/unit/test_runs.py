@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
-from hf_dxprivacy.evaluation import Cell, Runs
+from hf_dxprivacy.evaluation import Measurement, Runs
 
-CELL = Cell("task", "mr", "tem", 2.0, {"rows": 5, "space": "glöve"})
+CELL = Measurement("task", "mr", "tem", 2.0, {"rows": 5, "space": "glöve"})
 
 
 def test_figures_are_means_with_intervals() -> None:
@@ -31,9 +31,9 @@ def test_what_is_done_is_not_measured_again(tmp_path: Path) -> None:
     Runs(path).measure(CELL, 3, run)
     assert asked == [0, 1, 2]
     for other in (
-        Cell("task", "mr", "tem", 2.0, {"rows": 6, "space": "glöve"}),
-        Cell("task", "mr", "tem", 3.0, CELL.settings),
-        Cell("task", "cr", "tem", 2.0, CELL.settings),
+        Measurement("task", "mr", "tem", 2.0, {"rows": 6, "space": "glöve"}),
+        Measurement("task", "mr", "tem", 3.0, CELL.settings),
+        Measurement("task", "cr", "tem", 2.0, CELL.settings),
     ):
         Runs(path).measure(other, 1, run)
     assert asked == [0, 1, 2, 0, 0, 0]

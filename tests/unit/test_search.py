@@ -7,7 +7,7 @@ import pytest
 
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.search import nearest_euclidean, nearest_poincare
-from hf_dxprivacy.spaces.poincare import boundary_gap
+from hf_dxprivacy.spaces.metrics import boundary_gap
 
 
 def naive_euclidean(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_dxprivacy.slots import Selector, spans
-from hf_dxprivacy.slots.base import Mask, Rows, Words
+from hf_dxprivacy.slots.selector import Mask, Rows, Words
 
 
 class Containing(Selector):

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import create_mechanism
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import generator_from_key
-from hf_dxprivacy.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.slots import (
     ContentWordSelector,
     LowTransitionSelector,
@@ -66,7 +66,7 @@ def test_only_slots_change_and_the_carrier_stays_byte_for_byte(make: Make) -> No
     changed = np.zeros(len(old), dtype=int)
     for release in releases:
         new = RowReader().read_text(str(release))
-        assert new.carrier == old.carrier
+        assert new.separators == old.separators
         changed += [a != b for a, b in zip(old, new, strict=True)]
     assert dict(zip(old, (changed > 290).tolist(), strict=True)) == {
         "Waaa": False, "waab": True, "waac's": False, "zork": False, "Quux": True, "waad": True,
@@ -381,7 +381,7 @@ def test_a_stored_privatizer_comes_back(
     privatizer = SlotPrivatizer(space, "tem", 2.0, selector=selector, mask_column="m", seed=5)
     privatizer.save_pretrained(tmp_path / "stored")
     loaded = SlotPrivatizer.from_pretrained(tmp_path / "stored", seed=5)
-    assert loaded.settings == privatizer.settings
+    assert loaded.config == privatizer.config
     assert loaded.guarantee == privatizer.guarantee
     row = {"text": ["play waab on waac of waad waaa"]}
     assert loaded(row) == privatizer(row)
@@ -420,7 +420,7 @@ def test_the_two_kinds_are_not_mistaken_for_each_other(
 def test_a_function_of_the_user_is_not_stored(tmp_path: Path, space: EmbeddingSpace) -> None:
     selector = ContentWordSelector() & SpanSelector(lambda _: [])
     privatizer = SlotPrivatizer(space, "tem", 2.0, selector=selector)
-    with pytest.raises(InvalidValueError, match="a SpanSelector can not be stored"):
+    with pytest.raises(InvalidValueError, match="a SpanSelector cannot be stored"):
         privatizer.save_pretrained(tmp_path / "stored")
     assert not (tmp_path / "stored" / "privatizer.json").exists()
 
@@ -430,11 +430,13 @@ def test_a_function_of_the_user_is_not_stored(tmp_path: Path, space: EmbeddingSp
     [
         ({"kind": "all", "parts": []}, "knows no such selector"),
         ({"kind": "content-words", "parts": []}, "knows no such selector"),
+        ({"kind": "content-words", "stopwords": [[]], "parts": []}, "a list of strings"),
+        ({"kind": "content-words", "stopwords": "the", "parts": []}, "a list of strings"),
         ({"kind": "~", "parts": []}, "knows no such selector"),
         ({"kind": "tag-column", "column": "t", "more": 1, "parts": []}, "knows no such selector"),
         ({"kind": "low-transition", "parts": [], "folder": "../x"}, "expected a folder such as"),
-        ({"kind": "low-transition", "parts": [], "folder": "selector/0"}, "which is neither"),
-        ("all", "selector can not be 'all'"),
+        ({"kind": "low-transition", "parts": [], "folder": "selector/0"}, "which is none of them"),
+        ("all", "selector cannot be 'all'"),
     ],
 )
 def test_an_altered_selector_is_refused(

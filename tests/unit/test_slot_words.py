@@ -18,7 +18,7 @@ from hf_dxprivacy.slots import (
     SpanSelector,
     TagColumnSelector,
 )
-from hf_dxprivacy.slots.base import Mask
+from hf_dxprivacy.slots.selector import Mask
 from hf_dxprivacy.text import RowReader
 
 TOKENS = ["John", "Smith", ",", "of", "New", "York"]

@@ -15,10 +15,10 @@ import pytest
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import read_artifact, update_config, write_artifact
 from hf_dxprivacy.mechanisms import Mahalanobis, MultivariateLaplace, create_mechanism
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.search import VectorIndex
-from hf_dxprivacy.spaces import EmbeddingSpace, persistence
+from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
 
 FILES = ["config.json", "index.faiss", "vectors.safetensors", "vocabulary.txt"]
 TEXT = "waab waac, waad!"
@@ -29,7 +29,8 @@ COARSE = "PCA2,Flat"
 
 def write(space: EmbeddingSpace, folder: Path) -> Path:
     """Save a space without its card, which takes longer than what is tested here."""
-    persistence.write(space, folder, space.neighbour_distances())
+    space.neighbour_distances()
+    space_artifact.write(space, folder)
     return folder
 
 
@@ -72,7 +73,7 @@ def test_a_space_with_an_index_is_another_object_over_the_same_memory(
     assert np.shares_memory(indexed.vectors, euclidean_space.vectors)
     assert np.shares_memory(indexed.index.vectors, euclidean_space.vectors)
     assert indexed.digest == euclidean_space.digest
-    assert indexed.certificates is euclidean_space.certificates
+    assert indexed.cache is euclidean_space.cache
     assert indexed.build_index("hnsw").index is not indexed.index
 
 
@@ -361,7 +362,7 @@ def test_a_privatizer_loads_the_index_it_needs(folder: Path) -> None:
     with pytest.raises(ArtifactError, match="the index is of kind 'ivf', not 'hnsw'"):
         DxPrivatizer(folder, "laplace", 3.0, index="hnsw")
     with pytest.raises(InvalidTypeError, match="'calibrated' has no use for an index"):
-        DxPrivatizer.from_pretrained(folder, epsilon=3.0, index="ivf")
+        DxPrivatizer.from_pretrained(folder, mechanism="calibrated", epsilon=3.0, index="ivf")
 
 
 def test_a_ready_made_mechanism_brings_its_index(indexed: EmbeddingSpace) -> None:
@@ -385,7 +386,7 @@ def test_a_stored_privatizer_comes_back_with_its_index(folder: Path, tmp_path: P
     privatizer = DxPrivatizer(folder, "mahalanobis", 3.0, lam=0.2, index="ivf")
     privatizer.save_pretrained(tmp_path / "stored")
     loaded = DxPrivatizer.from_pretrained(tmp_path / "stored")
-    assert loaded.settings == privatizer.settings
+    assert loaded.config == privatizer.config
     assert loaded.index == "ivf"
     (folder / "index.faiss").unlink()
     with pytest.raises(ArtifactError, match=r"privatizer\.json: .*index\.faiss: cannot be read"):

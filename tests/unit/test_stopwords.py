@@ -7,8 +7,8 @@ import pytest
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.text import stop_words
+from hf_dxprivacy.text.segmentation import Segmenter
 from hf_dxprivacy.text.stopwords import ENGLISH
-from hf_dxprivacy.text.words import Splitter
 
 
 def test_none_is_the_default_meaning() -> None:
@@ -25,10 +25,10 @@ def test_english_is_short_and_free_of_content() -> None:
 
 
 def test_every_english_one_can_occur() -> None:
-    splitter = Splitter()
+    segmenter = Segmenter()
     for word in ENGLISH:
         assert word == word.lower()
-        assert [found for found, _ in splitter.split(word)] == [word]
+        assert [found for found, _ in segmenter.words(word)] == [word]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from hf_dxprivacy.mechanisms import Mahalanobis, Mechanism, MultivariateLaplace
 from hf_dxprivacy.randomness import keyed_generator
-from hf_dxprivacy.search import nearest_euclidean, nearest_to_sums, sums
+from hf_dxprivacy.search import knn, nearest_euclidean, nearest_to_sums
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 
@@ -18,8 +18,8 @@ def test_every_sum_is_searched_for(
     size: float,
 ) -> None:
     """Also in several blocks, with equal vectors, and where float32 can not tell."""
-    monkeypatch.setattr(sums, "BLOCK_BYTES", 4 * 510 * 16)
-    monkeypatch.setattr(sums, "SUM_BYTES", 4 * 510 * 3)
+    monkeypatch.setattr(knn, "PRODUCT_BYTES", 4 * 510 * 16)
+    monkeypatch.setattr(knn, "SUM_BYTES", 4 * 510 * 3)
     vectors = np.concatenate([euclidean_space.vectors, euclidean_space.vectors[::50]])
     vectors = (vectors + np.float32(offset)).astype(np.float32)
     points = vectors[:37].astype(np.float64)

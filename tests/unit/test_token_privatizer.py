@@ -3,6 +3,8 @@
 import json
 import math
 import pickle
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,17 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models
 
-from hf_dxprivacy.budget import PrivacyBudget
-from hf_dxprivacy.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
+from hf_dxprivacy.errors import (
+    ArtifactError,
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+)
 from hf_dxprivacy.mechanisms import MultivariateLaplace
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.budget import PrivacyBudget
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.tokens import TokenPrivatizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -262,7 +269,7 @@ def test_another_column(euclidean_space: EmbeddingSpace, tokenizer: Tokenizer) -
         euclidean_space, tokenizer, "laplace", NOISELESS, ids_column="decoder_input_ids"
     )
     assert privatizer({"decoder_input_ids": [FIRST]}) == {"decoder_input_ids": [FIRST]}
-    message = "'decoder_input_ids' is not in the data, which has 'input_ids'; .*with ids_column="
+    message = "'decoder_input_ids' is not in the data: .*with ids_column="
     with pytest.raises(InvalidValueError, match=message):
         privatizer({"input_ids": [FIRST]})
 
@@ -326,7 +333,9 @@ def test_another_tokenizer_has_other_noise(euclidean_space: EmbeddingSpace) -> N
 def test_it_pickles_without_tokenizer_and_generator(noisy: TokenPrivatizer) -> None:
     noisy.privatize_ids([FIRST])
     str(noisy.guarantee)
-    assert set(noisy.__getstate__()) == {"mechanism", "ids_column", "seed", "budget", "_rows"}
+    assert set(noisy.__getstate__()) == {
+        *("mechanism", "ids_column", "budget", "_noise", "_rows", "_tokenizer", "fingerprint_tag")
+    }
     clone = pickle.loads(pickle.dumps(noisy))
     assert clone.privatize_ids([CLS, SEP]) == [CLS, SEP]
     assert clone.space.digest == noisy.space.digest
@@ -490,3 +499,61 @@ def test_a_budget_of_users_is_refused(
         TokenPrivatizer(*law, budget=PrivacyBudget(5, "user"))
     with pytest.raises(InvalidTypeError, match="budget to be a PrivacyBudget, got a float"):
         TokenPrivatizer(*law, budget=5.0)  # type: ignore[arg-type]
+
+
+# Folders
+
+
+class Named:
+    """A tokenizer of transformers, as far as a privatizer looks at one."""
+
+    def __init__(self, tokenizer: Tokenizer, folder: Path) -> None:
+        self.backend_tokenizer = tokenizer
+        self.name_or_path = str(folder)
+        folder.mkdir(exist_ok=True)
+        tokenizer.save(str(folder / "tokenizer.json"))
+
+
+def word_level(words: Sequence[str]) -> Tokenizer:
+    vocabulary = {word: at for at, word in enumerate((*words, "[UNK]"))}
+    return Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+
+
+@pytest.fixture
+def stored_space(tmp_path: Path, euclidean_space: EmbeddingSpace) -> EmbeddingSpace:
+    euclidean_space.save_pretrained(tmp_path / "space")
+    return EmbeddingSpace.from_pretrained(tmp_path / "space")
+
+
+def test_a_stored_privatizer_of_tokens_comes_back(
+    tmp_path: Path, stored_space: EmbeddingSpace
+) -> None:
+    named = Named(word_level(stored_space.words), tmp_path / "tokenizer")
+    privatizer = TokenPrivatizer(stored_space, named, "tem", 2.0, ids_column="ids", seed=2**70)
+    privatizer.save_pretrained(tmp_path / "stored")
+    assert str(2**70) not in (tmp_path / "stored" / "privatizer.json").read_text()
+    loaded = TokenPrivatizer.from_pretrained(tmp_path / "stored", seed=2**70)
+    assert loaded.config == privatizer.config
+    assert loaded({"ids": [[1, 2, 500]]}) == privatizer({"ids": [[1, 2, 500]]})
+    card = (tmp_path / "stored" / "README.md").read_text("utf-8")
+    assert "TokenPrivatizer.from_pretrained" in card
+    assert "tokens out of vocabulary" in card
+    assert "| stop words" not in card
+    with pytest.raises(ArtifactError, match=r"load it with TokenPrivatizer\.from_pretrained"):
+        DxPrivatizer.from_pretrained(tmp_path / "stored")
+    with pytest.raises(InvalidTypeError, match="brings its own settings, got epsilon"):
+        TokenPrivatizer.from_pretrained(tmp_path / "stored", epsilon=9.0)
+    with pytest.raises(InvalidValueError, match="holds no privatizer"):
+        TokenPrivatizer.from_pretrained(tmp_path / "space")
+    with pytest.raises(InvalidValueError, match="where no other machine finds it"):
+        loaded.push_to_hub("me/tokens", license="mit")
+
+
+def test_another_tokenizer_is_refused(tmp_path: Path, stored_space: EmbeddingSpace) -> None:
+    named = Named(word_level(stored_space.words), tmp_path / "tokenizer")
+    TokenPrivatizer(stored_space, named, "tem", 2.0).save_pretrained(tmp_path / "stored")
+    other = word_level(stored_space.words[::-1])
+    with pytest.raises(ArtifactError, match="has another vocabulary"):
+        TokenPrivatizer.from_pretrained(tmp_path / "stored", tokenizer=other)
+    with pytest.raises(InvalidValueError, match="the tokenizer has no name or path"):
+        TokenPrivatizer(stored_space, other, "tem", 2.0).save_pretrained(tmp_path / "other")

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy.mechanisms import TruncatedExponential
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.spaces.cells import Cells
-from hf_dxprivacy.spaces.torch_cells import TorchCells
+from hf_dxprivacy.spaces.partition import Partition, TorchPartition
 
 torch = pytest.importorskip("torch", reason="the extra gpu is not installed")
 
@@ -31,8 +30,8 @@ def space(request: pytest.FixtureRequest) -> EmbeddingSpace:
 @pytest.mark.parametrize("count", [1, 12, 90, 500])
 def test_bounds_are_the_same_on_a_device(space: EmbeddingSpace, count: int, device: str) -> None:
     ids = np.arange(-1, len(space))
-    here = Cells(space._distances, count)
-    there = TorchCells(space._distances, device, count)
+    here = Partition(space._distances, count)
+    there = TorchPartition(space._distances, device, count)
     np.testing.assert_array_equal(there.order, here.order)
     np.testing.assert_array_equal(there.bounds(ids), here.bounds(ids))
 

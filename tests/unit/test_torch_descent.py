@@ -11,17 +11,16 @@ import torch
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.training import (
     Epoch,
-    PoincareRecipe,
+    PoincareConfig,
     Relations,
-    hyperboloid,
+    kernels,
     negatives,
     reconstruction,
-    sgd,
-    torch_descent,
+    torch_trainer,
     train_poincare,
 )
 
-RECIPE = PoincareRecipe(epochs=60, learning_rate=0.2, negatives=15, seed=3)
+CONFIG = PoincareConfig(epochs=60, learning_rate=0.2, negatives=15, seed=3)
 TREE = Relations.from_names(
     (f"n{node}", f"n{node >> up}") for node in range(1, 64) for up in range(1, node.bit_length())
 )
@@ -43,15 +42,13 @@ def _one_thread() -> Any:
 def test_a_step_of_one_node_is_that_of_the_compiled_loop(radius: float, sharpness: float) -> None:
     rng = np.random.default_rng(1)
     start = np.sinh(radius) * rng.normal(size=(1, 3)) + rng.normal(size=(4, 3))
-    recipe = replace(RECIPE, sharpness=sharpness, burn_in=0, learning_rate=0.3, negatives=1)
+    config = replace(CONFIG, sharpness=sharpness, burn_in=0, learning_rate=0.3, negatives=1)
     only_the_last = np.array([0.0, 0.0, 0.0, 1.0])
 
     expected, seed = start.copy(), np.array([5], dtype=np.uint64)
     graph, table = negatives.graph_of(FOUR.pairs, 4), negatives.alias_table(only_the_last)
-    loss = sgd.train_hyperboloid(
-        expected, np.array([0]), graph, table, 1, 0.0, sharpness, 0.3, seed
-    )
-    descent = torch_descent.TorchDescent(FOUR, recipe, "cpu")
+    loss = kernels.train(expected, np.array([0]), graph, table, 1, 0.0, sharpness, 0.3, seed)
+    descent = torch_trainer.TorchDescent(FOUR, config, "cpu")
     descent.weights = torch.from_numpy(only_the_last)
     points = torch.from_numpy(start.copy())
     assert float(descent._step(points, torch.tensor([0]), 0, torch.Generator())) == (
@@ -74,10 +71,10 @@ def test_a_step_of_one_node_is_that_of_the_compiled_loop(radius: float, sharpnes
 def test_negatives_are_drawn_as_asked(near: float, exponent: float, expected: Any) -> None:
     pairs = np.array([[2, 0], [4, 0], [4, 1], [5, 0], [5, 1], [6, 0], [6, 3], [2, 5]])
     relations = Relations(tuple("abcdefg"), pairs)
-    recipe = PoincareRecipe(
+    config = PoincareConfig(
         epochs=1, burn_in=0, negatives=20_000, negative_exponent=exponent, near_negatives=near
     )
-    descent = torch_descent.TorchDescent(relations, recipe, "cpu")
+    descent = torch_trainer.TorchDescent(relations, config, "cpu")
     nodes = torch.tensor([2, 4])
     drawn = descent._draw(nodes, 1, torch.Generator().manual_seed(1))
     counts = torch.bincount(drawn[~descent._is_above(nodes, drawn) & (nodes == 4)[:, None]])
@@ -87,9 +84,9 @@ def test_negatives_are_drawn_as_asked(near: float, exponent: float, expected: An
 
 def test_a_hierarchy_is_learned_as_well_as_by_the_compiled_loop() -> None:
     options: dict[str, Any] = {"threads": 1, "progress": False}
-    space = train_poincare(TREE, 5, RECIPE, device="cpu", **options)
-    again = train_poincare(TREE, 5, RECIPE, device="cpu", **options)
-    compiled = train_poincare(TREE, 5, RECIPE, **options)
+    space = train_poincare(TREE, 5, CONFIG, device="cpu", **options)
+    again = train_poincare(TREE, 5, CONFIG, device="cpu", **options)
+    compiled = train_poincare(TREE, 5, CONFIG, **options)
     np.testing.assert_array_equal(space.vectors, again.vectors)
     found, beside = (reconstruction(each, TREE) for each in (space, compiled))
     assert found.mean_average_precision > max(0.95, beside.mean_average_precision - 0.02)
@@ -111,27 +108,24 @@ def test_what_one_way_has_begun_the_other_ends(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt, match=r"^$"):
-        train_poincare(TREE, 5, RECIPE, device=devices[0], on_epoch=stop, **options)
+        train_poincare(TREE, 5, CONFIG, device=devices[0], on_epoch=stop, **options)
     space = train_poincare(
-        TREE, 5, RECIPE, device=devices[1], on_epoch=lambda e: numbers.append(e.number), **options
+        TREE, 5, CONFIG, device=devices[1], on_epoch=lambda e: numbers.append(e.number), **options
     )
     assert numbers[20] > 1
-    assert numbers[-1] == RECIPE.epochs
+    assert numbers[-1] == CONFIG.epochs
     assert reconstruction(space, TREE).mean_average_precision > 0.95
 
 
 def test_points_stay_within_the_largest_norm() -> None:
     points = torch.tensor([[1e12, 0.0], [9e11, 1e6], [-8e11, 3.0], [0.0, 0.0]]).double()
-    descent = torch_descent.TorchDescent(FOUR, replace(RECIPE, learning_rate=5.0), "cpu")
+    descent = torch_trainer.TorchDescent(FOUR, replace(CONFIG, learning_rate=5.0), "cpu")
     for number in range(20):
         descent._step(points, torch.tensor([0, 3]), number, torch.Generator())
     assert points.isfinite().all()
-    assert points.norm(dim=1).max() <= hyperboloid.LARGEST_NORM * (1.0 + 1e-15)
+    assert points.norm(dim=1).max() <= kernels.LARGEST_NORM * (1.0 + 1e-15)
 
 
 def test_what_torch_can_not_do_is_refused() -> None:
     with pytest.raises(InvalidValueError, match=r"device that torch has .* got 'abacus'"):
-        train_poincare(TREE, recipe=RECIPE, device="abacus", progress=False)
-    recipe = replace(RECIPE, parametrisation="poincare")
-    with pytest.raises(InvalidValueError, match="parametrisation='lorentz' with a device"):
-        train_poincare(TREE, recipe=recipe, device="cpu", progress=False)
+        train_poincare(TREE, config=CONFIG, device="abacus", progress=False)

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy.search import nearest_euclidean, nearest_poincare
-from hf_dxprivacy.spaces.poincare import boundary_gap
+from hf_dxprivacy.spaces.metrics import boundary_gap
 
 torch = pytest.importorskip("torch", reason="the extra gpu is not installed")
 
-from hf_dxprivacy.search import devices, euclidean  # noqa: E402
+from hf_dxprivacy import _runtime  # noqa: E402
+from hf_dxprivacy.search import knn  # noqa: E402
 from hf_dxprivacy.search.torch_search import TorchEuclidean, TorchPoincare  # noqa: E402
 
 no_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA here")
@@ -22,8 +23,8 @@ no_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds 
 @pytest.fixture(params=["cpu:0", pytest.param("cuda", marks=no_cuda)])
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return a device, which works in blocks of a few rows."""
-    monkeypatch.setattr(devices, "PROCESSOR_BYTES", 1 << 17)
-    monkeypatch.setattr(devices, "BLOCK_BYTES", 1 << 17)
+    monkeypatch.setattr(_runtime, "PROCESSOR_BYTES", 1 << 17)
+    monkeypatch.setattr(_runtime, "BLOCK_BYTES", 1 << 17)
     return str(request.param)
 
 
@@ -79,9 +80,9 @@ def test_poincare_search_answers_as_on_the_processor(
 
 def test_most_answers_come_from_the_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
-    compare_all = euclidean.compare_all
+    compare_all = knn.compare_all
     monkeypatch.setattr(
-        euclidean, "compare_all", lambda q, v: (compared.append(len(q)), compare_all(q, v))[1]
+        knn, "compare_all", lambda q, v: (compared.append(len(q)), compare_all(q, v))[1]
     )
     TorchEuclidean(*EUCLIDEAN["ordinary"][:1], device).nearest(EUCLIDEAN["ordinary"][1])
     assert compared == [0]
@@ -99,7 +100,7 @@ def test_products_are_full_float32_whatever_is_allowed(allowed: str) -> None:
     try:
         torch.set_float32_matmul_precision(allowed)
         chosen = precisions()
-        with devices.full_float32(torch):
+        with _runtime.full_float32(torch):
             assert set(precisions()) <= {"ieee", False}
         assert precisions() == chosen
     finally:

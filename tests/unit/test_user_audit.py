@@ -5,9 +5,9 @@ import pytest
 from made_up_texts import texts_by_author
 
 from hf_dxprivacy.audit import user_audit
-from hf_dxprivacy.audit.next_word import NextWordModel
+from hf_dxprivacy.audit.shadow import NextWordModel
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 USERS = 16

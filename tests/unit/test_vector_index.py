@@ -174,6 +174,16 @@ def test_truncated_content_is_refused(index: VectorIndex, length: int) -> None:
         VectorIndex(index.kind, index.factory, index.content[:length], index.vectors)
 
 
+@pytest.mark.parametrize("cut", range(1, 10))
+@pytest.mark.parametrize("kind", ["ivf", "hnsw", "flat"])
+def test_content_without_its_last_bytes_is_refused(
+    vectors: np.ndarray, kind: str, cut: int
+) -> None:
+    index = build_index(vectors, kind)
+    with pytest.raises(ArtifactError, match=r"read error|got \d+; it is truncated"):
+        VectorIndex(index.kind, index.factory, index.content[:-cut].copy(), index.vectors)
+
+
 def test_other_content_is_refused(vectors: np.ndarray) -> None:
     index = build_index(vectors, "flat")
     with pytest.raises(ArtifactError, match=r"Index type 0x\w+ .* not recognized"):

@@ -19,9 +19,9 @@ from hf_dxprivacy.errors import (
     InvalidValueError,
     MissingExtraError,
 )
-from hf_dxprivacy.training import Relations, WebIsADB, read_webisadb, webisadb_segments
+from hf_dxprivacy.training import Relations, WebIsADB, read_webisadb, webisadb_reader
 from hf_dxprivacy.training.offensive import offensive_words
-from hf_dxprivacy.training.webisadb_rows import FLATTENED, PUBLISHED
+from hf_dxprivacy.training.webisadb_reader import FLATTENED, PUBLISHED
 
 Tuple = tuple[str, str, object]
 
@@ -179,9 +179,9 @@ def test_blocks_and_segments_make_no_difference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = _read(tmp_path / "dump.csv", _published(TUPLES * 20), work=tmp_path / "whole")
-    monkeypatch.setattr(webisadb_segments, "BLOCK", 100)
-    monkeypatch.setattr(webisadb_segments, "SEGMENT", 500)
-    monkeypatch.setattr(webisadb_segments, "ROWS_AT_ONCE", 30)
+    monkeypatch.setattr(webisadb_reader, "BLOCK", 100)
+    monkeypatch.setattr(webisadb_reader, "SEGMENT", 500)
+    monkeypatch.setattr(webisadb_reader, "ROWS_AT_ONCE", 30)
     parts = _read(tmp_path / "dump.csv", work=tmp_path / "parts")
     assert len(list((tmp_path / "whole").glob("*.parquet"))) == 1
     assert len(list((tmp_path / "parts").glob("*.parquet"))) > 20
@@ -198,7 +198,7 @@ def test_what_was_read_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
         raise AssertionError("rows were parsed again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(webisadb_segments, "read_rows", fail)
+        patch.setattr(webisadb_reader, "read_rows", fail)
         again = _read(dump, work=work)
         assert again.summary == first.summary
         # Other filters need no other reading.
@@ -315,8 +315,7 @@ def test_options_out_of_bounds_are_refused(tmp_path: Path) -> None:
 
 
 def test_without_polars_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "hf_dxprivacy.training.webisadb_segments")
-    monkeypatch.delitem(sys.modules, "hf_dxprivacy.training.webisadb_rows")
+    monkeypatch.delitem(sys.modules, "hf_dxprivacy.training.webisadb_reader")
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(MissingExtraError, match=r"'polars'.*hf-dxprivacy\[train\]"):
         _read(tmp_path / "d.csv", _published())

@@ -3,13 +3,15 @@
 import itertools
 import random
 import sys
+import time
 import unicodedata
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hf_dxprivacy.text.words import Splitter, plain_apostrophes
+from hf_dxprivacy.text import segmentation
+from hf_dxprivacy.text.segmentation import RowReader, Segmenter, plain_apostrophes
 
 LENGTH = 200_000
 SKIN_TONES = range(0x1F3FB, 0x1F400)
@@ -30,13 +32,13 @@ TEXTS = st.one_of(
 
 
 @pytest.fixture(scope="module")
-def splitter() -> Splitter:
-    return Splitter()
+def segmenter() -> Segmenter:
+    return Segmenter()
 
 
 def words_of(text: str) -> list[str]:
-    splitter = Splitter()
-    return [word for word, _ in splitter.split(splitter.normalize(text))]
+    segmenter = Segmenter()
+    return [word for word, _ in segmenter.words(segmenter.normalize(text))]
 
 
 def is_carrier(character: str) -> bool:
@@ -151,9 +153,9 @@ def test_lone_surrogates_become_replacement_characters() -> None:
     assert words_of("a\ud800b \udfff \ud83d\ude00") == ["a\ufffdb", "\ufffd", "\ufffd\ufffd"]
 
 
-def test_ascii_is_not_copied(splitter: Splitter) -> None:
+def test_ascii_is_not_copied(segmenter: Segmenter) -> None:
     text = "plain text"
-    assert splitter.normalize(text) is text
+    assert segmenter.normalize(text) is text
 
 
 @given(TEXTS)
@@ -162,10 +164,10 @@ def test_ascii_is_not_copied(splitter: Splitter) -> None:
 @example("www.a www.")
 @example("👍🏽🏽x")
 def test_words_cover_everything_with_content_and_never_touch(text: str) -> None:
-    splitter = Splitter()
-    normal = splitter.normalize(text)
+    segmenter = Segmenter()
+    normal = segmenter.normalize(text)
     end = 0
-    for position, (word, (start, stop)) in enumerate(splitter.split(normal)):
+    for position, (word, (start, stop)) in enumerate(segmenter.words(normal)):
         assert normal[start:stop] == word, "offsets are in characters of the normalized text"
         assert start > end or position == 0, "two words touch"
         assert all(map(is_carrier, normal[end:start]))
@@ -177,56 +179,66 @@ def test_words_cover_everything_with_content_and_never_touch(text: str) -> None:
 @given(TEXTS)
 @settings(max_examples=200, deadline=None)
 def test_normalizing_twice_changes_nothing(text: str) -> None:
-    once = Splitter.normalize(text)
-    assert Splitter.normalize(once) == once
+    once = Segmenter.normalize(text)
+    assert Segmenter.normalize(once) == once
     once.encode()
 
 
-def test_every_assigned_character_is_a_word_or_may_stand_between(splitter: Splitter) -> None:
+def test_every_assigned_character_is_a_word_or_may_stand_between(segmenter: Segmenter) -> None:
     characters = [
         character
         for character in map(chr, range(sys.maxunicode + 1))
         if unicodedata.category(character) not in ("Cn", "Co", "Cs")
     ]
-    words = {word for word, _ in splitter.split(" ".join(characters))}
+    words = {word for word, _ in segmenter.words(" ".join(characters))}
     assert [c for c in characters if c not in words and not is_carrier(c)] == []
 
 
+# Runs of marks that are out of canonical order, marks that decompose to several, and scripts whose
+# signs are marks.
+MARKS = (
+    "\u0315\u0300",
+    "\u0f73\u0f71\u0334",
+    "\u0344\u0315",
+    "e\u0301\u0315\u0300",
+    "ก\u0e38\u0e48",
+)
+
 # Each of these makes some careless pattern try a number of ways that grows with the square of the
 # length or faster; the regex library then gives up with an error. Time is left to the test runner.
-@pytest.mark.parametrize(
-    "unit",
-    [
-        *("a", "a.", "a_", "a'", "a’", "a@", "a@b", "a@b.", "a@b-", "a.a.a.a.a.a.a.a.@b"),
-        *("1.", "1,2", "1:", "1-", "www.", "www.!", "https://", "https://!", "http:", "://"),
-        *(
-            "_",
-            "'",
-            "@",
-            "%+-",
-            "a%",
-            "a+",
-            "-_",
-            "👍🏽",
-            "👩\u200d",
-            "\u200d",
-            "e\u0301",
-            "\u0301",
-        ),
-        *("é", "中", "5%", "#a", "\x00", "\ufeff", "a" * 64 + "@" + "-" * 64, "a@b" + "-_" * 500),
-    ],
+PATTERNS = (
+    *("a", "a.", "a_", "a'", "a’", "a@", "a@b", "a@b.", "a@b-", "a.a.a.a.a.a.a.a.@b"),
+    *("1.", "1,2", "1:", "1-", "www.", "www.!", "https://", "https://!", "http:", "://"),
+    *(
+        "_",
+        "'",
+        "@",
+        "%+-",
+        "a%",
+        "a+",
+        "-_",
+        "👍🏽",
+        "👩\u200d",
+        "\u200d",
+        "e\u0301",
+        "\u0301",
+    ),
+    *("é", "中", "5%", "#a", "\x00", "\ufeff", "a" * 64 + "@" + "-" * 64, "a@b" + "-_" * 500),
 )
-def test_long_texts_of_one_pattern_are_split(splitter: Splitter, unit: str) -> None:
-    text = splitter.normalize((unit * (LENGTH // len(unit) + 1))[:LENGTH])
+
+
+@pytest.mark.parametrize("unit", PATTERNS)
+def test_long_texts_of_one_pattern_are_split(segmenter: Segmenter, unit: str) -> None:
+    text = segmenter.normalize((unit * (LENGTH // len(unit) + 1))[:LENGTH])
     for variant in (text, f"a@{text}!"):
-        words = splitter.split(variant)
+        words = segmenter.words(variant)
         assert sum(len(word) for word, _ in words) <= len(variant)
 
 
-def pieces(splitter: Splitter, text: str) -> list[str]:
+def pieces(segmenter: Segmenter, text: str) -> list[str]:
     """Cut a text at the words that the regex library finds."""
     found, end = [], 0
-    for word, (start, stop) in splitter.split(text):
+    for word, (start, stop) in segmenter.words(text):
         found += [text[end:start], word]
         end = stop
     return [*found, text[end:]]
@@ -239,44 +251,110 @@ def pieces(splitter: Splitter, text: str) -> list[str]:
 @example("plain é x@y.z plain, www.a.b 東京 大阪 plain")
 @example("a 東京 a\u0301 plain  @")
 def test_cutting_finds_the_same_words(text: str) -> None:
-    splitter = Splitter()
-    normal = splitter.normalize(text)
-    assert splitter.cut(normal) == pieces(splitter, normal)
+    segmenter = Segmenter()
+    normal = segmenter.normalize(text)
+    assert segmenter.segment(normal) == pieces(segmenter, normal)
 
 
-def test_cutting_finds_the_same_words_around_every_character(splitter: Splitter) -> None:
+def test_cutting_finds_the_same_words_around_every_character(segmenter: Segmenter) -> None:
     for frame in ("a{}b", "1{}2", "é{}'{}_{}3", "’{}’é{}", "@{}"):
         text = " plain ".join(frame.replace("{}", chr(code)) for code in range(0x3000))
-        assert splitter.cut(text) == pieces(splitter, text)
+        assert segmenter.segment(text) == pieces(segmenter, text)
     text = " a".join(chr(code) for code in range(0x10000) if code not in SURROGATES)
-    assert splitter.cut(text) == pieces(splitter, text)
+    assert segmenter.segment(text) == pieces(segmenter, text)
+
+
+def test_parts_of_a_text_have_the_words_of_the_whole(
+    segmenter: Segmenter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segmentation, "PART", 3)
+    text = " a é@b.c ".join(chr(code) for code in range(0x10000) if code not in SURROGATES)
+    assert segmenter.segment(text) == pieces(segmenter, text)
 
 
 @pytest.mark.parametrize(
     "unit",
     ["a'", "1,2", "_", "a_", "a__", "@", "@ a ", "é", "’", "a’", "中 ", "中 a ", "://", "www", " "],
 )
-def test_long_texts_of_one_pattern_are_cut(splitter: Splitter, unit: str) -> None:
+def test_long_texts_of_one_pattern_are_cut(segmenter: Segmenter, unit: str) -> None:
     text = (unit * LENGTH)[: LENGTH // 4]
     for variant in (text, f"{text}@", f"中{text}"):
-        assert splitter.cut(variant) == pieces(splitter, variant)
+        assert segmenter.segment(variant) == pieces(segmenter, variant)
 
 
-def test_a_word_of_very_many_parts_is_cut_at_a_joint(splitter: Splitter) -> None:
+def test_a_word_of_very_many_parts_is_cut_at_a_joint(segmenter: Segmenter) -> None:
     """In one match, the regex library takes ten million steps and then aborts."""
     parts = 2_500_000
-    words = splitter.split("_".join("a" * parts))
+    words = segmenter.words("_".join("a" * parts))
     assert sum(word.count("a") for word, _ in words) == parts
     spans = [span for _, span in words]
     assert all(before[1] < after[0] for before, after in itertools.pairwise(spans))
 
 
-def test_random_mixtures_of_pieces_are_split(splitter: Splitter) -> None:
+def test_random_mixtures_of_pieces_are_split(segmenter: Segmenter) -> None:
     rng = random.Random(3)
     for _ in range(5):
-        text = splitter.normalize("".join(rng.choices(PIECES, k=LENGTH // 10)))
-        assert splitter.split(text)
+        text = segmenter.normalize("".join(rng.choices(PIECES, k=LENGTH // 10)))
+        assert segmenter.words(text)
 
 
 def test_plain_apostrophes() -> None:
     assert plain_apostrophes("DON’T") == "don't"
+
+
+SOME_MARKS = (
+    "\u0334",
+    "\u0315",
+    "\u0300",
+    "\u0344",
+    "\u0345",
+    "\u0f71",
+    "\u0f73",
+    "\u0f75",
+    "\u302a",
+)
+COMPOSED = st.lists(
+    st.sampled_from([*SOME_MARKS, "a", "é", "ᄀ", "ᅡ", "ᆨ", "漢", "\U0001d165", "İ", "ὗ"]),
+    max_size=300,
+)
+
+
+@given(COMPOSED.map("".join) | st.text(st.sampled_from(SOME_MARKS), min_size=64))
+@settings(deadline=None)
+def test_ordering_marks_beforehand_changes_no_normal_form(text: str) -> None:
+    assert Segmenter.normalize(text) == unicodedata.normalize("NFC", text)
+
+
+def of_each_class() -> list[str]:
+    """Return one character of each combining class, category, and kind of decomposition."""
+    kinds = {}
+    for character in map(chr, range(sys.maxunicode + 1)):
+        category = unicodedata.category(character)
+        if category not in ("Cn", "Co", "Cs"):
+            parts = unicodedata.normalize("NFD", character)
+            classes = tuple(map(unicodedata.combining, parts))
+            kinds.setdefault((category, classes), character)
+    return list(kinds.values())
+
+
+def seconds(text: str) -> float:
+    start = time.process_time()
+    RowReader().read_text(text)
+    return time.process_time() - start
+
+
+def test_time_is_linear_in_the_length_of_any_text() -> None:
+    """The issue asks for a ratio of 13 at most for ten times the length; n² would be 100.
+
+    Ten tries: a busy machine spoils some.
+    """
+    marks = [c for c in of_each_class() if any(map(unicodedata.combining, c))]
+    descending = "".join(sorted(marks, key=unicodedata.combining, reverse=True))
+    units = [*MARKS, *PATTERNS, descending, "".join(of_each_class()), *of_each_class()]
+    slow = dict.fromkeys(units, 0.0)
+    for _ in range(10):
+        for unit in slow:
+            short, long = ((unit * (n // len(unit) + 1))[:n] for n in (3_000, 30_000))
+            slow[unit] = seconds(long) / max(seconds(short), 1e-3)
+        slow = {unit: ratio for unit, ratio in slow.items() if ratio > 13}
+    assert not slow
