@@ -16,8 +16,8 @@ import numpy as np
 
 import common
 from hf_dxprivacy import EmbeddingSpace
-from hf_dxprivacy.audit.guarantee import verify_guarantee
-from hf_dxprivacy.audit.guarantee_check import GuaranteeCheck
+from hf_dxprivacy.audit.check import GuaranteeCheck
+from hf_dxprivacy.audit.verify import verify_guarantee
 from hf_dxprivacy.randomness import keyed_generator
 from peer_process import PeerProcess
 

@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 import common
 from hf_dxprivacy import EmbeddingSpace
 from hf_dxprivacy.mechanisms.certificate import truncation_weight
-from hf_dxprivacy.mechanisms.certificate_store import grid_rate
+from hf_dxprivacy.mechanisms.levels import grid_value
 from hf_dxprivacy.text import RowReader
 from mr_accuracy import accuracy
 
@@ -182,7 +182,7 @@ def steepest(
     found = None
     while high - low > 1:
         middle = (low + high) // 2
-        slope = grid_rate(middle)
+        slope = grid_value(middle)
         points = weighed(slope)
         truncated = points if distances is None else distances
         candidate = law(family, slope, points, truncated, epsilon)

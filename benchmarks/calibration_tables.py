@@ -13,22 +13,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
 
 import common
 from hf_dxprivacy import EmbeddingSpace
 from hf_dxprivacy.calibration import privacy_statistics, sample_words, suggest_epsilon
 from hf_dxprivacy.mechanisms import Mahalanobis, MultivariateLaplace, create_mechanism
+from hf_dxprivacy.noise import ball_points, lebesgue_radius
 from hf_dxprivacy.randomness import keyed_generator
+from hf_dxprivacy.search import nearest_poincare
+from hf_dxprivacy.spaces.metrics import boundary_gap, mobius_add
 from hf_dxprivacy.text import RowReader
+from hf_dxprivacy.training import PoincareConfig, read_wordnet, train_poincare
+from hf_dxprivacy.training.wordnet import DEFAULT_PATH
 
 PAGE = common.HERE.parent / "docs" / "results" / "calibration.md"
 START, END = "<!-- {}: made by benchmarks/calibration_tables.py -->\n", "<!-- end of {} -->"
 
 Table = list[dict[str, Any]]
+Array = NDArray[np.float64]
+Addition = Callable[[Array, Array], Array]
 
 LAMBDAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 MAHALANOBIS_EPSILONS = (5.0, 10.0, 15.0, 20.0, 40.0)
 LAPLACE_EPSILONS = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0)
+ADDITION_EPSILONS = (0.125, 1.0, 100.0, 200.0)
 WORST = (0.3, 0.5, 0.7, 0.9)
 
 
@@ -98,6 +108,51 @@ def least_noise(ball: EmbeddingSpace, words: Sequence[str]) -> Table:
             | {"mean N_w": f"{found.kept.mean():.3f}", "least N_w": f"{found.kept.min():.3f}"}
         )
     return rows
+
+
+def additions(data: Path) -> dict[str, Table]:
+    """N_w under the noise of Eq. 7 in 100 dimensions, by the addition that moves it to a word."""
+    shared = EmbeddingSpace.from_pretrained("wordnet-poincare").words
+    glove = common.glove(data)
+    relations = read_wordnet(DEFAULT_PATH, nodes="words", max_senses=1)
+    relations = relations.among({word for word in shared if word in glove})
+    config = PoincareConfig(epochs=40, burn_in=10)
+    ball = train_poincare(relations, 100, config, threads=1, progress=False)
+    words = sample_words(ball, 500, rng=keyed_generator(0, "additions"))
+    starts, gaps = ball.points(ball.ids(words)), boundary_gap(ball.vectors)
+    rows: Table = []
+    for epsilon in ADDITION_EPSILONS:
+        row: dict[str, Any] = {"ε": f"{epsilon:g}"}
+        for title, add in (("w ⊕ z", mobius_add), ("w + z", flat_add)):
+            rng = keyed_generator(0, "additions", title, repr(epsilon))
+            kept = np.array([stays(ball, gaps, add, start, epsilon, rng) for start in starts])
+            row |= {f"{title}, mean N_w": f"{kept.mean():.3f}"}
+            row |= {f"{title}, largest": f"{kept.max():.3f}"}
+            row |= {f"{title}, least": f"{kept.min():.3f}"}
+        rows.append(row)
+        print(row, flush=True)
+    lengths = np.linalg.norm(ball.vectors, axis=1)
+    about = {"words": len(ball), "relations": len(relations), "looked at": len(words)}
+    about |= {"median length of a vector": f"{np.median(lengths):.4f}"}
+    return {"N_w": rows, "ball": [about]}
+
+
+def stays(
+    ball: EmbeddingSpace, gaps: Array, add: Addition, start: Array, epsilon: float, rng: Generator
+) -> float:
+    """Return the share of 1,000 draws in which the nearest word is the one at the start."""
+    radii = lebesgue_radius(rng, 1000, ball.dim, epsilon * ball.scale)
+    noisy = add(start[None], ball_points(rng, radii, ball.dim))
+    found = nearest_poincare(noisy, ball.vectors, gaps)
+    return float((ball.vectors[found] == start).all(axis=1).mean())
+
+
+def flat_add(points: Array, noise: Array) -> Array:
+    """Add as printed in [H], and put what leaves the ball back into it."""
+    noisy = points + noise
+    lengths = np.linalg.norm(noisy, axis=1, keepdims=True)
+    result: Array = noisy / np.maximum(1.0, lengths / (1.0 - 1e-5))
+    return result
 
 
 def equal_worst(
@@ -198,7 +253,7 @@ def speed(data: Path) -> dict[str, Table]:
 
 PARTS: dict[str, Callable[[Path], dict[str, Table]]] = {
     function.__name__: function
-    for function in (mahalanobis, hierarchy, laplace, suggestions, speed)
+    for function in (mahalanobis, hierarchy, additions, laplace, suggestions, speed)
 }
 
 

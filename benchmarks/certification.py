@@ -13,7 +13,7 @@ import numpy as np
 import common
 from hf_dxprivacy import EmbeddingSpace
 from hf_dxprivacy.mechanisms.certificate import truncation_weight, wanted_steps
-from hf_dxprivacy.mechanisms.levels import privacy_levels
+from hf_dxprivacy.mechanisms.levels import privacy_curve
 
 LARGE = 400_000
 
@@ -28,7 +28,7 @@ def measure(name: str, space: EmbeddingSpace, epsilon: float) -> dict[str, objec
     """Certify a space anew, whatever is remembered of it."""
     steps = wanted_steps(epsilon, epsilon)
     wall, cpu = time.perf_counter(), time.process_time()
-    levels = privacy_levels(space, steps, truncation_weight(len(space), 0.001))
+    levels = privacy_curve(space, steps, truncation_weight(len(space), 0.001))
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     return {
         "space": name,

@@ -119,6 +119,16 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def write_into(page: Path, name: str, content: str) -> None:
+    """Replace what stands between the markers of a name in a page."""
+    start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    before, found, rest = page.read_text("utf-8").partition(start)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise SystemExit(f"{page} has no place for {name}")
+    page.write_text(f"{before}{start}\n{content}\n{end}{after}", "utf-8")
+
+
 def cell(value: Any) -> str:
     """Return a figure with four digits, a whole number with all of its own."""
     if isinstance(value, float):

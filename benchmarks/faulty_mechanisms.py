@@ -20,11 +20,11 @@ from hf_dxprivacy.mechanisms import (
     TruncatedExponential,
 )
 from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
-from hf_dxprivacy.noise.sphere import in_uniform_directions, uniform_directions
+from hf_dxprivacy.noise.laplace import in_uniform_directions, uniform_directions
 from hf_dxprivacy.randomness import RowStreams, process_generator
 from hf_dxprivacy.search import nearest_euclidean, nearest_poincare
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.spaces.poincare import boundary_gap
+from hf_dxprivacy.spaces.metrics import boundary_gap
 
 Array = NDArray[np.floating[Any]]
 Ids = NDArray[np.int64]
@@ -102,7 +102,7 @@ class DoubledTem(TruncatedExponential):
     """exp(−ε·d) in place of exp(−ε·d/2): the half that pays for the normaliser is forgotten."""
 
     @property
-    def rate(self) -> float:
+    def inverse_temperature(self) -> float:
         """ε."""
         return self.epsilon
 
@@ -112,7 +112,7 @@ class CandidatesOnly(_Law):
 
     def _mass(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
         farthest = np.sort(distances, axis=1)[:, 39:40]
-        return np.where(distances <= farthest, np.exp(-self.rate * distances), 0.0)
+        return np.where(distances <= farthest, np.exp(-self.inverse_temperature * distances), 0.0)
 
 
 class WrongBottom(_Law):
@@ -122,15 +122,17 @@ class WrongBottom(_Law):
         near = distances < self.radius
         inside = near.sum(axis=1, keepdims=True)
         outside = np.maximum(near.shape[1] - inside, 1)
-        bottom = np.exp(-self.rate * self.radius) * near.shape[1] / np.maximum(inside, 1)
-        return np.where(near, np.exp(-self.rate * distances), bottom / outside)
+        bottom = (
+            np.exp(-self.inverse_temperature * self.radius) * near.shape[1] / np.maximum(inside, 1)
+        )
+        return np.where(near, np.exp(-self.inverse_temperature * distances), bottom / outside)
 
 
 class SquaredDistance(_Law):
     """What a search index returns, a squared distance, is used as the distance."""
 
     def _mass(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.exp(-self.rate * np.minimum(distances**2, self.radius**2))
+        return np.exp(-self.inverse_temperature * np.minimum(distances**2, self.radius**2))
 
 
 # Noise

@@ -19,6 +19,7 @@ import numpy as np
 
 import common
 from hf_dxprivacy import EmbeddingSpace
+from hf_dxprivacy._runtime import full_float32
 from hf_dxprivacy.mechanisms import (
     HyperbolicLaplace,
     Mechanism,
@@ -28,7 +29,6 @@ from hf_dxprivacy.mechanisms import (
 from hf_dxprivacy.noise import multivariate_laplace
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.search import nearest_euclidean
-from hf_dxprivacy.search.devices import full_float32
 from hf_dxprivacy.search.torch_search import TorchEuclidean
 from index_speed import random_space
 

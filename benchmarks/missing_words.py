@@ -11,8 +11,8 @@ from typing import Any
 
 import common
 from hf_dxprivacy import EmbeddingSpace
-from hf_dxprivacy.plan import Plan
-from hf_dxprivacy.spaces.builtin import builtin_names
+from hf_dxprivacy.privatizers.batch import look_up
+from hf_dxprivacy.spaces import builtin_names
 from hf_dxprivacy.text import RowReader
 
 DATASETS = ("imdb_sample", "mr", "sms_spam", "disaster_tweets")
@@ -36,7 +36,7 @@ def missing(space: EmbeddingSpace, texts: Sequence[str]) -> float:
     """Return the share of words that a space lacks, looked up as a release looks them up."""
     reader = RowReader()
     words = [word for text in texts for word in reader.read_text(text).words]
-    ids = Plan.of(words, space, frozenset(), "centroid").ids
+    ids = look_up(words, space)
     return float((ids < 0).mean())
 
 

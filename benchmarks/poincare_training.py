@@ -27,7 +27,7 @@ import numpy as np
 import common
 from hf_dxprivacy import EmbeddingSpace
 from hf_dxprivacy.training import (
-    PoincareRecipe,
+    PoincareConfig,
     Relations,
     depth_correlation,
     read_wordnet,
@@ -35,11 +35,11 @@ from hf_dxprivacy.training import (
     train_poincare,
 )
 
-NOUNS = PoincareRecipe(
+NOUNS = PoincareConfig(
     epochs=300, learning_rate=0.04, burn_in=10, burn_in_rate=0.08, negatives=200, refinement=60
 )
-MAMMALS = PoincareRecipe(epochs=600, learning_rate=0.03)
-RECIPES = {"nouns": NOUNS, "mammals": MAMMALS}
+MAMMALS = PoincareConfig(epochs=600, learning_rate=0.03)
+CONFIGS = {"nouns": NOUNS, "mammals": MAMMALS}
 
 # Mean rank and mean average precision of the nouns.
 PUBLISHED = {
@@ -89,16 +89,18 @@ def main() -> None:
     nouns = read_wordnet()
     if options.task == "gensim":
         common.report(
-            "Poincaré training beside gensim", beside_gensim(mammals(nouns)), options.json
+            "Poincaré training beside gensim",
+            beside_gensim(nouns.below("mammal.n.01")),
+            options.json,
         )
         return
-    relations = nouns if options.task == "nouns" else mammals(nouns)
+    relations = nouns if options.task == "nouns" else nouns.below("mammal.n.01")
     asked = {"epochs": options.epochs, "refinement": options.refinement}
     given = {name: value for name, value in asked.items() if value is not None}
-    recipe = replace(RECIPES[options.task], **given)
-    rows: list[dict[str, Any]] = []
+    config = replace(CONFIGS[options.task], **given)
+    rows = []
     for dim in options.dims:
-        rows.append(trained(relations, dim, recipe, options))
+        rows.append(trained(relations, dim, config, options))
         if options.task == "nouns":
             rows += published(dim)
         print(rows, flush=True)
@@ -106,33 +108,26 @@ def main() -> None:
     common.report(title, rows, options.json)
 
 
-def mammals(nouns: Relations) -> Relations:
-    """Return the closure of what is below mammal.n.01."""
-    top = nouns.nodes.index("mammal.n.01")
-    below = nouns.pairs[nouns.pairs[:, 1] == top, 0]
-    return nouns.among({"mammal.n.01", *(nouns.nodes[row] for row in below)})
-
-
 def trained(
-    relations: Relations, dim: int, recipe: PoincareRecipe, options: argparse.Namespace
+    relations: Relations, dim: int, config: PoincareConfig, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Train and rank; the time is that of the training."""
     name = f"{len(relations.nodes)}-{dim}"
     checkpoint = options.save and options.save / f"{name}.npz"
     started, worked = time.perf_counter(), time.process_time()
-    space = train_poincare(relations, dim, recipe, threads=options.threads, checkpoint=checkpoint)
+    space = train_poincare(relations, dim, config, threads=options.threads, checkpoint=checkpoint)
     seconds, work = time.perf_counter() - started, time.process_time() - worked
     if options.save:
         space.save_pretrained(options.save / name)
     found = reconstruction(space, relations, options.sample)
     return {
         "dimensions": dim,
-        "system": recipe.parametrisation,
+        "system": "train_poincare",
         "mean rank": found.mean_rank,
         "without the worst hundredth": found.trimmed_mean_rank,
         "MAP": found.mean_average_precision,
         "depth correlation": depth_correlation(space, relations),
-        "epochs": recipe.all_epochs,
+        "epochs": config.all_epochs,
         "minutes": seconds / 60.0,
         "CPU minutes": work / 60.0,
         "threads": space.provenance["recipe"]["threads"],
@@ -151,7 +146,7 @@ def published(dim: int) -> list[dict[str, Any]]:
 def beside_gensim(relations: Relations) -> Sequence[dict[str, Any]]:
     """Train with gensim and with us, one after the other."""
     rows = [by_gensim(relations, rate) for rate in GENSIM_RATES]
-    rows += [by_us(relations, parametrisation) for parametrisation in ("poincare", "lorentz")]
+    rows.append(by_us(relations))
     for row in rows:
         row["times gensim"] = rows[0]["CPU seconds"] / row["CPU seconds"]
     return rows
@@ -171,10 +166,9 @@ def by_gensim(relations: Relations, rate: float) -> dict[str, Any]:
     return _beside("gensim", rate, float(peer["seconds"]), space, relations)
 
 
-def by_us(relations: Relations, parametrisation: str) -> dict[str, Any]:
+def by_us(relations: Relations) -> dict[str, Any]:
     """Train on one thread, with as many negatives in all as gensim draws."""
-    recipe = PoincareRecipe(
-        parametrisation,
+    config = PoincareConfig(
         epochs=EPOCHS,
         burn_in=BURN_IN,
         learning_rate=RATE,
@@ -182,10 +176,10 @@ def by_us(relations: Relations, parametrisation: str) -> dict[str, Any]:
         near_negatives=0.0,
     )
     # Compiling is not training.
-    train_poincare(relations, DIM, replace(recipe, epochs=1), threads=1, progress=False)
+    train_poincare(relations, DIM, replace(config, epochs=1), threads=1, progress=False)
     started = time.process_time()
-    space = train_poincare(relations, DIM, recipe, threads=1, progress=False)
-    return _beside(parametrisation, RATE, time.process_time() - started, space, relations)
+    space = train_poincare(relations, DIM, config, threads=1, progress=False)
+    return _beside("train_poincare", RATE, time.process_time() - started, space, relations)
 
 
 def _beside(

@@ -26,12 +26,12 @@ from datasets import Dataset
 
 import common
 import speed_page
-from hf_dxprivacy import DxPrivatizer, privatizer
+from hf_dxprivacy import DxPrivatizer
 from hf_dxprivacy.mechanisms import Mechanism
-from hf_dxprivacy.mechanisms.rejection import RowSampler
-from hf_dxprivacy.plan import Plan
+from hf_dxprivacy.mechanisms.sampler import RejectionSampler
+from hf_dxprivacy.privatizers.batch import EncodedText
+from hf_dxprivacy.privatizers.permanent import FreshNoise, SeededNoise
 from hf_dxprivacy.randomness import RowStreams
-from hf_dxprivacy.reading import Reading
 from hf_dxprivacy.text import RowReader
 
 PAGE = common.HERE.parent / "docs" / "results" / "profile.md"
@@ -45,16 +45,15 @@ LARGE, LARGEST = ("search or draws", "noise"), 15.0
 # What is timed, and the stage that it belongs to.
 STAGES = (
     (RowReader, "read_column", "splitting"),
-    (Reading, "of", "look-up"),
-    (Plan, "of", "look-up"),
-    (Reading, "streams", "streams"),
+    (EncodedText, "encode", "look-up"),
+    (FreshNoise, "draw", "streams"),
+    (SeededNoise, "draw", "streams"),
     (RowStreams, "draw", "noise"),
-    (RowSampler, "_prepare", "new words"),
+    (RejectionSampler, "_prepare", "new words"),
     (Mechanism, "sample", "search or draws"),
-    (Plan, "released", "joining"),
-    (Plan, "counts", "joining"),
-    (privatizer, "fill", "joining"),
-    (DxPrivatizer, "_columns", "joining"),
+    (EncodedText, "released", "joining"),
+    (EncodedText, "counts", "joining"),
+    (DxPrivatizer, "_release", "joining"),
 )
 REST = "Arrow and datasets"
 

@@ -24,7 +24,7 @@ import common
 from hf_dxprivacy.noise import multivariate_laplace
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.search import nearest_euclidean
-from hf_dxprivacy.search.euclidean import rank
+from hf_dxprivacy.search.knn import rank
 
 try:
     import torch

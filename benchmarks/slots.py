@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import common
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
-from hf_dxprivacy.slots import LowTransitionSelector
+from hf_dxprivacy.slots import LowTransitionSelector, Selector
 from hf_dxprivacy.text import RowReader
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, None)
@@ -32,11 +32,18 @@ SENTENCES = (
 )
 
 
-def snips(data: Path) -> tuple[list[list[str]], NDArray[np.bool_]]:
-    """Return the words of each command, and of all words together whether they are slots."""
+def snips(data: Path, split: str | None = None) -> tuple[list[list[str]], NDArray[np.bool_]]:
+    """Return the words of each command, and of all words together whether they are slots.
+
+    Args:
+        data: Folder of the development datasets.
+        split: "train", "validation" or "test"; all commands by default.
+    """
     reader = RowReader()
     words, tags = [], []
     for example in common.jsonl(data / "slots" / "snips.jsonl.gz"):
+        if split not in (None, example["split"]):
+            continue
         row = reader.read(example["tokens"])
         words.append(row.words)
         tags += [example["slot_tags"][position] != "O" for position in row.positions]
@@ -44,7 +51,7 @@ def snips(data: Path) -> tuple[list[list[str]], NDArray[np.bool_]]:
 
 
 def quality(
-    selector: LowTransitionSelector, words: Sequence[Sequence[str]], tags: NDArray[np.bool_]
+    selector: Selector, words: Sequence[Sequence[str]], tags: NDArray[np.bool_]
 ) -> tuple[float, float]:
     """Return precision and recall of the slots."""
     found = np.concatenate(selector.masks(words))

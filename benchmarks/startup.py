@@ -28,7 +28,8 @@ STEPS = {
     ),
     "import, load, first row (calibrated)": (
         "from hf_dxprivacy import DxPrivatizer; "
-        "DxPrivatizer.from_pretrained('wordnet-gloss', epsilon=5.0).privatize('a cold day')"
+        "DxPrivatizer.from_pretrained("
+        "'wordnet-gloss', mechanism='calibrated', epsilon=5.0).privatize('a cold day')"
     ),
     "import, load, first row (laplace)": (
         "from hf_dxprivacy import DxPrivatizer; DxPrivatizer.from_pretrained("

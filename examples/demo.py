@@ -1,4 +1,4 @@
-"""Privatize 200 sentences at two values of ε and show what became of them.
+"""Privatize 200 sentences at two values of ε and show them before and after.
 
     make demo
 
@@ -20,7 +20,7 @@ from hf_dxprivacy import DxPrivatizer
 from hf_dxprivacy.text import RowReader
 
 SENTENCES = Path(__file__).with_name("demo_sentences.txt")
-SPACE = "wordnet-gloss"
+SPACE, MECHANISM = "english", "hierarchical"
 # The lines that are shown, a few of each kind.
 SHOWN = (3, 10, 14, 33, 47, 58, 83, 89, 127, 151, 161, 178)
 LABEL = 8
@@ -37,13 +37,13 @@ def main() -> None:
 
     privatizers, released, seconds = [], [], []
     for epsilon in options.epsilon:
-        privatizer = DxPrivatizer.from_pretrained(SPACE, mechanism="calibrated", epsilon=epsilon)
+        privatizer = DxPrivatizer.from_pretrained(SPACE, mechanism=MECHANISM, epsilon=epsilon)
         start = time.perf_counter()
         released.append(sentences.map(privatizer, batched=True)["text"][:])
         seconds.append(time.perf_counter() - start)
         privatizers.append(privatizer)
 
-    print(f"{len(texts)} sentences, space {SPACE!r}, mechanism 'calibrated'\n")
+    print(f"{len(texts)} sentences, space {SPACE!r}, mechanism {MECHANISM!r}\n")
     for row in (line - 1 for line in SHOWN):
         show(kinds[row], texts[row], texts[row], width)
         for epsilon, outputs in zip(options.epsilon, released, strict=True):
@@ -64,7 +64,7 @@ def main() -> None:
 def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[6.0, 8.0])
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.5, 2.0])
     return parser.parse_args()
 
 
@@ -86,7 +86,7 @@ def show(label: str, before: str, after: str, width: int) -> None:
     indent = " " * (LABEL + 1)
     line, used = f"{label:<{LABEL}}", LABEL
     # Words hold no spaces, so the plain and the marked text fall into the same parts.
-    for plain, part in zip(after.split(" "), row.filled(shown).split(" "), strict=True):
+    for plain, part in zip(after.split(" "), row.detokenize(shown).split(" "), strict=True):
         if used > LABEL and used + 1 + columns(plain) > width:
             print(line)
             line, used = indent + part, len(indent) + columns(plain)

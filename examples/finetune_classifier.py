@@ -34,7 +34,7 @@ from hf_dxprivacy.evaluation import (
     SELECTORS,
     SPLITS,
     TEXT_COLUMNS,
-    Cell,
+    Measurement,
     Runs,
     TextTask,
     Version,
@@ -137,7 +137,7 @@ def measure(
 ) -> Results:
     """Return the figures of one version in one set-up, from the file where they are done."""
     settings = {k: v for k, v in vars(options).items() if k not in (*WHERE, *WHAT)}
-    cell = Cell(title(setup), models.task.name, version.name, version.epsilon, settings)
+    cell = Measurement(title(setup), models.task.name, version.name, version.epsilon, settings)
     trained, tested = (
         version if version.privatizer and setup in (part, "both") else PLAIN
         for part in ("train", "test")

@@ -33,7 +33,7 @@ from hf_dxprivacy.evaluation import (
     BASELINES,
     SELECTORS,
     SPLITS,
-    Cell,
+    Measurement,
     Runs,
     Version,
     make_selector,
@@ -140,7 +140,7 @@ def measure(
     private = version if version.privatizer else PLAIN
     trained, tested = (private, PLAIN) if setup == "train" else (PLAIN, private)
     return runs.measure(
-        Cell(title(setup), name, version.name, version.epsilon, settings),
+        Measurement(title(setup), name, version.name, version.epsilon, settings),
         options.repeats,
         lambda repeat: {METRIC: language.perplexity(trained, tested, repeat)},
     )

@@ -35,7 +35,7 @@ from hf_dxprivacy.evaluation import (
     SELECTORS,
     SPLITS,
     TEXT_COLUMNS,
-    Cell,
+    Measurement,
     Runs,
     TextTask,
     Version,
@@ -140,7 +140,7 @@ def measure(options: argparse.Namespace, runs: Runs, sweep: "Sweep", version: Ve
     settings |= version.options
     where = (sweep.task.name, version.name, version.epsilon)
     found = runs.measure(
-        Cell(sweep.kind, *where, settings),
+        Measurement(sweep.kind, *where, settings),
         options.repeats,
         lambda repeat: sweep.scores(version.privatizer, repeat),
     )
@@ -148,7 +148,9 @@ def measure(options: argparse.Namespace, runs: Runs, sweep: "Sweep", version: Ve
         privatizer, prior = version.privatizer, sweep.prior(version.privatizer, options)
         settings |= {"attack_words": options.attack_words, "draws": options.draws}
         found += runs.measure(
-            Cell("words", *where, settings), 1, lambda _: hidden(privatizer, prior, options.draws)
+            Measurement("words", *where, settings),
+            1,
+            lambda _: hidden(privatizer, prior, options.draws),
         )
     return found
 

@@ -16,22 +16,32 @@ import importlib.metadata
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hf_dxprivacy.cards import measure
-from hf_dxprivacy.hub.folder import update_config, write_artifact
+from hf_dxprivacy.hub.artifact import write_artifact
 from hf_dxprivacy.mechanisms.certificate import certify
+from hf_dxprivacy.report import measure
+from hf_dxprivacy.spaces import hierarchy
 from hf_dxprivacy.spaces.space import EmbeddingSpace
-from hf_dxprivacy.training.artifact import WORDNET_LICENCE_FILE, wordnet_origin
-from hf_dxprivacy.training.evaluation import reconstruction
-from hf_dxprivacy.training.gloss import train_gloss
+from hf_dxprivacy.text.slurs import is_slur
+from hf_dxprivacy.training.gloss import GlossConfig, frequent_words, train_gloss
+from hf_dxprivacy.training.hyperparameters import PoincareConfig
 from hf_dxprivacy.training.poincare import train_poincare
-from hf_dxprivacy.training.recipe import PoincareRecipe
+from hf_dxprivacy.training.ranking import reconstruction
 from hf_dxprivacy.training.relations import Relations, read_wordnet
-from hf_dxprivacy.training.wordnet import DEFAULT_PATH, read_licence
+from hf_dxprivacy.training.wordnet import (
+    DEFAULT_PATH,
+    LICENCE_FILE,
+    read_licence,
+    read_morphology,
+    read_synsets,
+    read_tag_counts,
+    wordnet_origin,
+)
 
 GLOSS, POINCARE = "wordnet-gloss", "wordnet-poincare"
 BUILTIN = Path(__file__).resolve().parents[1] / "hf_dxprivacy" / "builtin"
@@ -44,12 +54,13 @@ LINKS = 2
 SENSES = 1
 DIM = 10
 
-# Least and largest ε for which the calibrated mechanism finds its levels in the artifact.
-CERTIFIED = (1.0, 16.0)
+# Least and largest ε for which the calibrated mechanism finds its levels in the artifact. It is
+# somewhat more than 1 to 16: a suggestion divides these by the median step, which is rounded.
+CERTIFIED = (0.98, 16.2)
 
 # A steep loss and many negatives, for long, put the classes of a word first. Drawing more of them
 # among words with many relations keeps siblings near, which near negatives would drive apart.
-POINCARE_RECIPE = PoincareRecipe(
+POINCARE_RECIPE = PoincareConfig(
     epochs=150,
     learning_rate=0.1,
     negatives=200,
@@ -64,11 +75,11 @@ def main() -> int:
     arguments = parse_arguments()
     gloss_folder, poincare_folder = arguments.output / GLOSS, arguments.output / POINCARE
     if arguments.only in (None, GLOSS):
-        save(build_gloss(arguments.wordnet), gloss_folder, arguments.wordnet, np.float16)
+        space = without_slurs(train_gloss(arguments.wordnet))
+        save_wordnet(space, gloss_folder, arguments.wordnet, np.float16)
     if arguments.only in (None, POINCARE):
-        gloss = EmbeddingSpace.from_pretrained(GLOSS if arguments.only else gloss_folder)
-        space = build_poincare(arguments.wordnet, gloss.words, arguments.dim, arguments.threads)
-        save(space, poincare_folder, arguments.wordnet, np.float64)
+        space = without_slurs(build_poincare(arguments.wordnet, arguments.dim, arguments.threads))
+        save_wordnet(space, poincare_folder, arguments.wordnet, np.float64)
     return 0
 
 
@@ -93,15 +104,31 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def build_gloss(wordnet: Path) -> EmbeddingSpace:
-    """Train wordnet-gloss."""
-    return train_gloss(wordnet)
+def without_slurs(space: EmbeddingSpace) -> EmbeddingSpace:
+    """Return the space less the rows of the words that no vocabulary may hold, at unit distance.
+
+    They take part in the training, so that a longer list does not move the other words.
+    """
+    kept = [row for row, word in enumerate(space.words) if not is_slur(word)]
+    gone = len(space) - len(kept)
+    provenance = space.provenance | {
+        "left_out": f"{gone} words of hf_dxprivacy/text/slurs.txt, after the training"
+    }
+    words, vectors = [space.words[row] for row in kept], space.vectors[kept]
+    found = EmbeddingSpace.from_vectors(words, vectors, space.metric, space.scale)
+    nearest = found.neighbour_distances((1,))[1]
+    if space.metric == "poincare":
+        scale = space.scale / nearest
+        return EmbeddingSpace.from_vectors(words, vectors, "poincare", scale, provenance)
+    # Rounded as it is stored, before anything is measured.
+    stored = (vectors / nearest).astype(np.float16)
+    return EmbeddingSpace.from_vectors(words, stored, provenance=provenance)
 
 
-def build_poincare(
-    wordnet: Path, common: tuple[str, ...], dim: int, threads: int
-) -> EmbeddingSpace:
+def build_poincare(wordnet: Path, dim: int, threads: int) -> EmbeddingSpace:
     """Train wordnet-poincare on the single-word noun lemmas that are common or well connected."""
+    synsets, morphology = read_synsets(wordnet), read_morphology(wordnet)
+    common = frequent_words(synsets, morphology, read_tag_counts(wordnet), GlossConfig().size)
     relations = noun_relations(wordnet, common)
     # Classes drawn to their direct members as well come to lie among them, not all at the centre.
     both_ways = relations.joined(relations.direct().reversed())
@@ -113,16 +140,10 @@ def build_poincare(
         "links": LINKS,
         "max_senses": SENSES,
     }
-    return EmbeddingSpace(
-        space.words,
-        space.vectors,
-        "poincare",
-        scale=1.0 / space.neighbour_distances((1,))[1],
-        provenance={"recipe": provenance},
-    )
+    return EmbeddingSpace(space.words, space.vectors, "poincare", provenance={"recipe": provenance})
 
 
-def noun_relations(wordnet: Path, common: tuple[str, ...]) -> Relations:
+def noun_relations(wordnet: Path, common: Sequence[str]) -> Relations:
     """Return the word-level closure of is-a over the nouns to embed, most common word first."""
     direct = read_wordnet(wordnet, nodes="words", closure=False, max_senses=SENSES)
     linked = [direct.nodes[row] for row in np.flatnonzero(direct.degrees() >= LINKS)]
@@ -134,21 +155,52 @@ def noun_relations(wordnet: Path, common: tuple[str, ...]) -> Relations:
     return Relations.from_names(names, nodes=order)
 
 
-def save(space: EmbeddingSpace, folder: Path, wordnet: Path, dtype: type[np.floating]) -> None:
-    """Write a space with its licence, its origin, its certified levels and measured figures."""
-    config = {
+def save_wordnet(
+    space: EmbeddingSpace, folder: Path, wordnet: Path, dtype: type[np.floating]
+) -> None:
+    """Save a space of WordNet with the tree of its vectors."""
+    described = EmbeddingSpace.from_vectors(
+        space.words, space.vectors, space.metric, space.scale, origin(wordnet) | space.provenance
+    )
+    licences = {LICENCE_FILE: read_licence(wordnet)}
+    save(described.build_hierarchy(), folder, dtype, licences)
+
+
+def save(
+    space: EmbeddingSpace,
+    folder: Path,
+    dtype: type[np.floating],
+    licences: Mapping[str, str],
+) -> None:
+    """Write a space with its tree, its licences, its certified levels and measured figures.
+
+    Args:
+        space: The space, with a tree.
+        folder: Where to.
+        dtype: How the vectors are stored.
+        licences: Texts by the names of their files.
+    """
+    assert space.hierarchy is not None
+    vectors = space.vectors.astype(dtype)
+    config: dict[str, Any] = {
         "metric": space.metric,
         "scale": space.scale,
-        "provenance": origin(wordnet) | space.provenance,
+        "provenance": space.provenance,
         "neighbour_distances": {str(k): d for k, d in space.neighbour_distances().items()},
-    }
-    write_artifact(folder, vectors=space.vectors.astype(dtype), words=space.words, config=config)
-    (folder / WORDNET_LICENCE_FILE).write_text(read_licence(wordnet), encoding="utf-8")
-    stored = EmbeddingSpace.from_pretrained(folder)
+    } | ({"shapes": list(space.shapes)} if space.shapes else {})
+    write_artifact(folder, vectors=vectors, words=space.words, config=config)
+    stored = EmbeddingSpace.from_pretrained(folder).with_hierarchy(space.hierarchy)
     certify(stored, *CERTIFIED)
-    measure(stored)
-    update_config(folder, {"certificates": stored.certificates, "figures": stored.figures})
-    print(f"{folder.name}: {len(space)} words x {space.dim}, {space.neighbour_distances()}")
+    stored = measure(stored)
+    config |= {
+        "certificates": stored.certificates,
+        "figures": stored.figures,
+        hierarchy.ENTRY: hierarchy.entry(space.hierarchy, stored.digest),
+    }
+    files = {hierarchy.FILE: space.hierarchy.serialized()}
+    files |= {name: text.encode() for name, text in licences.items()}
+    write_artifact(folder, vectors=vectors, words=space.words, config=config, files=files)
+    print(f"{folder.name}: {space!r}, {space.hierarchy!r}, {space.neighbour_distances()}")
 
 
 def origin(wordnet: Path) -> dict[str, Any]:

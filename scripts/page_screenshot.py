@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playwright.sync_api import ViewportSize, sync_playwright
 
-from hf_dxprivacy.report.page import demo_page, serve
+from hf_dxprivacy.report.demo import demo_page, serve
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "demo-page.png"
 SENTENCES = (

@@ -8,14 +8,21 @@ import argparse
 import sys
 from pathlib import Path
 
-from hf_dxprivacy.privatizer import DxPrivatizer
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy import DxPrivatizer
+from hf_dxprivacy.mechanisms import Mechanism
+from hf_dxprivacy.mechanisms.base import ExactMechanism
+from hf_dxprivacy.text import RowReader
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 START, END = "<!-- {}: made by scripts/readme_examples.py -->\n", "<!-- end of {} -->"
 
 # A seed that is printed protects nothing; these sentences are made up.
 SEED = 1
-EPSILONS = (6.0, 8.0)
+SPACE = "english"
+EPSILONS = (1.5, 2.0)
 SENTENCES = (
     "Someone in Ohio used my credit card to buy a television.",
     "The blood test of patient 20391 shows low iron; please repeat it in a month.",
@@ -52,20 +59,41 @@ def with_example(page: str, name: str, content: str) -> str:
 
 
 def table() -> str:
-    """Return a table in Markdown, one column for each ε."""
+    """Return a table in Markdown; `calibrated` is at the ε where as many words stay as at first."""
+    shown = [DxPrivatizer(SPACE, "hierarchical", epsilon, seed=SEED) for epsilon in EPSILONS]
+    space, first = shown[0].space, shown[0].mechanism
+    words = [word for text in SENTENCES for word in RowReader().read_text(text).words]
+    ids = space.ids(words)
+    known = ids[ids >= 0]
+    stay = share_that_stays(first, known)
+    candidates = [
+        DxPrivatizer(space, "calibrated", steps / 4, seed=SEED) for steps in range(16, 37)
+    ]
+    shown.append(
+        min(candidates, key=lambda each: abs(share_that_stays(each.mechanism, known) - stay))
+    )
     columns = [list(SENTENCES)]
-    for epsilon in EPSILONS:
-        privatizer = DxPrivatizer("wordnet-gloss", "calibrated", epsilon, seed=SEED)
+    titles = ["original"]
+    for privatizer in shown:
+        mechanism = privatizer.mechanism
         columns.append([str(text) for text in privatizer.privatize(list(SENTENCES))])
-    titles = ["original", *(f"ε = {epsilon:g}" for epsilon in EPSILONS)]
+        titles.append(
+            f"`{mechanism.name}`, ε = {mechanism.epsilon:g} "
+            f"({share_that_stays(mechanism, known):.0%} stay)"
+        )
     rows = [titles, ["---"] * len(titles), *zip(*columns, strict=True)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
+def share_that_stays(mechanism: Mechanism, ids: NDArray[np.int64]) -> float:
+    """Return the expected share of these words that is released as it is."""
+    assert isinstance(mechanism, ExactMechanism)
+    return float(mechanism.probabilities(ids)[np.arange(len(ids)), ids].mean())
+
+
 def guarantee() -> str:
-    """Return the guarantee at the first ε as a block of text."""
-    privatizer = DxPrivatizer("wordnet-gloss", "calibrated", EPSILONS[0])
-    return f"```text\n{privatizer.guarantee}\n```\n"
+    """Return the guarantee as a block of text."""
+    return f"```text\n{DxPrivatizer(SPACE, 'hierarchical', EPSILONS[0]).guarantee}\n```\n"
 
 
 if __name__ == "__main__":

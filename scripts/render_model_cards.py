@@ -7,23 +7,21 @@ python scripts/render_model_cards.py --check    fail if a card or picture is not
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
-from hf_dxprivacy.cards.figures import Figures
-from hf_dxprivacy.cards.picture import digest, picture
-from hf_dxprivacy.cards.render import space_card
-from hf_dxprivacy.hub.records import read_json
+from hf_dxprivacy.hub.artifact import read_json
+from hf_dxprivacy.hub.cards import draw_picture, figures_digest, space_card, stored_figures
 
 ROOT = Path(__file__).resolve().parents[1]
 CARDS = ROOT / "model_cards"
 
-# The config.json that a card is made from, by the name of the space. That of WebIsADB is kept
-# without its space, which is of a sample: the data may not be shared under this project's licence.
+# The config.json that a card is made from, by the name of the space.
 CONFIGS = {
     name: ROOT / "hf_dxprivacy" / "builtin" / name / "config.json"
-    for name in ("wordnet-gloss", "wordnet-poincare")
-} | {"webisadb-poincare": CARDS / "webisadb-poincare.json"}
+    for name in ("english", "wordnet-gloss", "wordnet-poincare")
+}
 
 
 def main() -> int:
@@ -42,7 +40,7 @@ def render(name: str) -> bool:
     card, figures = rendered(name)
     CARDS.mkdir(exist_ok=True)
     (CARDS / f"{name}.md").write_text(card, "utf-8")
-    (CARDS / f"{name}.png").write_bytes(picture(figures))
+    (CARDS / f"{name}.png").write_bytes(draw_picture(figures))
     return True
 
 
@@ -54,16 +52,18 @@ def check(name: str) -> bool:
     card, figures = rendered(name)
     with Image.open(CARDS / f"{name}.png") as image:
         drawn_from = image.info.get("Figures")
-    return (CARDS / f"{name}.md").read_text("utf-8") == card and drawn_from == digest(figures)
+    return (CARDS / f"{name}.md").read_text("utf-8") == card and drawn_from == figures_digest(
+        figures
+    )
 
 
-def rendered(name: str) -> tuple[str, Figures]:
+def rendered(name: str) -> tuple[str, dict[str, Any]]:
     """Return the card of a space, and its figures."""
     config = read_json(CONFIGS[name], "expected the config of a space")
     space_digest = config["figures"]["digest"]
-    figures = Figures.parse(config["figures"], space_digest)
+    figures = stored_figures(config["figures"], space_digest)
     if figures is None:
-        raise SystemExit(f"{CONFIGS[name]}: the figures were measured otherwise; measure them anew")
+        raise SystemExit(f"{CONFIGS[name]}: the figures are damaged; measure them anew")
     card = space_card(
         config,
         space_digest,
