@@ -317,7 +317,7 @@ class ExactMechanism(Mechanism):
 
 def _streams(rng: "np.random.Generator | RowStreams", size: int) -> RowStreams:
     if isinstance(rng, np.random.Generator):
-        return RowStreams.single(rng, size)
+        return RowStreams([rng], [size])
     if not isinstance(rng, RowStreams):
         raise InvalidTypeError(
             f"expected rng to be a numpy.random.Generator, got a {type(rng).__name__}; "

@@ -17,7 +17,7 @@ from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.mechanisms.base import ExactMechanism
 from hf_dxprivacy.mechanisms.certificate import calibrate, truncation_weight
 from hf_dxprivacy.mechanisms.levels import privacy_curve
-from hf_dxprivacy.mechanisms.sampler import SAMPLER, RejectionSampler
+from hf_dxprivacy.mechanisms.sampler import SAMPLER, RejectionSampler, Weights
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -116,8 +116,10 @@ class ExponentialMechanism(ExactMechanism):
         floor = math.exp(-self.inverse_temperature * self.radius)
         return privacy_curve(self.space, [0], floor, self.inverse_temperature, progress)[0]
 
-    def _weights(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.exp(-self.inverse_temperature * np.minimum(distances, self.radius))
+    @lazy_property
+    def _weights(self) -> Weights:
+        s, radius = self.inverse_temperature, self.radius
+        return lambda distances: np.exp(-s * np.minimum(distances, radius))
 
     @lazy_property
     def _own(self) -> threading.local:

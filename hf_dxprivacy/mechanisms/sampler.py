@@ -175,8 +175,9 @@ class RejectionSampler:
         under[rest] = heights[rest] < self._weights(upper)
         # Bounds that do not decide are as rare as they are close; an exact distance does.
         unsure = rest[~under[rest] & (heights[rest] < self._weights(lower))]
-        exact = self._space.pair_distances(ids[unsure], outputs[unsure])
-        under[unsure] = heights[unsure] < self._weights(exact)
+        if len(unsure):
+            exact = self._space.pair_distances(ids[unsure], outputs[unsure])
+            under[unsure] = heights[unsure] < self._weights(exact)
         return under
 
     def _prepare(self, distinct: NDArray[np.int64]) -> None:

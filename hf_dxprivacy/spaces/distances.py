@@ -98,7 +98,18 @@ class Distances:
         if self.metric != "euclidean" or self.vectors.dtype != np.float32:
             exact = self.pairs(a_ids, b_ids)
             return exact, exact
-        squared = self._single_squared(a_ids, b_ids)
+        # In single precision; anything for −1.
+        squared = np.empty(len(a_ids), dtype=np.float32)
+        first, second = np.empty((2, PAIR_ROWS, self.vectors.shape[1]), dtype=np.float32)
+        with np.errstate(over="ignore"):
+            for start in range(0, len(a_ids), PAIR_ROWS):
+                chunk = slice(start, start + PAIR_ROWS)
+                x, y = first[: len(squared[chunk])], second[: len(squared[chunk])]
+                # Without clipping, `take` would copy once more to be able to fail.
+                np.take(self.vectors, a_ids[chunk], axis=0, out=x, mode="clip")
+                np.take(self.vectors, b_ids[chunk], axis=0, out=y, mode="clip")
+                x -= y
+                np.einsum("ij,ij->i", x, x, out=squared[chunk])
         # Of n+3 roundings at most, each half of eps; and twice that, since a root halves it.
         margin = (self.vectors.shape[1] + 3) * float(np.finfo(np.float32).eps)
         distance = np.sqrt(squared.astype(np.float64))
@@ -107,25 +118,9 @@ class Distances:
         serves = (a_ids < 0) | ((MODERATE[0] < squared) & (squared < MODERATE[1]))
         lower, upper = distance * (1.0 - margin), distance * (1.0 + margin)
         rest = np.flatnonzero(~serves)
-        lower[rest] = upper[rest] = self.pairs(a_ids[rest], b_ids[rest])
+        if len(rest):
+            lower[rest] = upper[rest] = self.pairs(a_ids[rest], b_ids[rest])
         return lower, upper
-
-    def _single_squared(
-        self, a_ids: NDArray[np.int64], b_ids: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
-        """Return squared distances of rows in single precision; anything for −1."""
-        squared = np.empty(len(a_ids), dtype=np.float32)
-        first = np.empty((PAIR_ROWS, self.vectors.shape[1]), dtype=np.float32)
-        second = np.empty_like(first)
-        with np.errstate(over="ignore"):
-            for chunk in metrics.blocks(0, len(a_ids), PAIR_ROWS):
-                x, y = first[: chunk.stop - chunk.start], second[: chunk.stop - chunk.start]
-                # Without clipping, `take` would copy once more to be able to fail.
-                np.take(self.vectors, a_ids[chunk], axis=0, out=x, mode="clip")
-                np.take(self.vectors, b_ids[chunk], axis=0, out=y, mode="clip")
-                x -= y
-                np.einsum("ij,ij->i", x, x, out=squared[chunk])
-        return squared
 
     def rows(self, ids: NDArray[np.integer], block: slice = slice(None)) -> NDArray[np.float64]:
         """Return the distance from each id to each row of a block, (m, rows of the block) float64.
