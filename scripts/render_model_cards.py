@@ -11,6 +11,7 @@ from typing import Any
 
 from PIL import Image
 
+from hf_dxprivacy import EmbeddingSpace
 from hf_dxprivacy.hub.artifact import read_json
 from hf_dxprivacy.hub.cards import draw_picture, figures_digest, space_card, stored_figures
 
@@ -64,6 +65,7 @@ def rendered(name: str) -> tuple[str, dict[str, Any]]:
     figures = stored_figures(config["figures"], space_digest)
     if figures is None:
         raise SystemExit(f"{CONFIGS[name]}: the figures are damaged; measure them anew")
+    space = EmbeddingSpace.from_pretrained(name)
     card = space_card(
         config,
         space_digest,
@@ -71,6 +73,7 @@ def rendered(name: str) -> tuple[str, dict[str, Any]]:
         name=name,
         picture=f"{name}.png",
         licence_file=config["provenance"].get("licence_file"),
+        branches=None if space.hierarchy is None else space.hierarchy.branches(space.words),
     )
     return card, figures
 

@@ -114,7 +114,13 @@ def require_licence(license: str | None, provenance: Mapping[str, Any]) -> None:
 
 
 def write_space_card(
-    folder: Path, digest: str, *, commit: object = None, license: str | None, name: str
+    folder: Path,
+    digest: str,
+    *,
+    commit: object = None,
+    license: str | None,
+    name: str,
+    branches: str | None = None,
 ) -> None:
     """Write the card of a space, its picture, and the text of its licence if that is known.
 
@@ -125,6 +131,7 @@ def write_space_card(
         license: A licence of the Hub's list. By default "licence" of the provenance; its text is
             "licence_text" there, and goes into the file "licence_file".
         name: Repository or folder, as the example of use names it.
+        branches: Some branches of its tree, drawn as text; None if it has no tree.
 
     Raises:
         InvalidValueError: If the Hub knows no such licence.
@@ -142,6 +149,7 @@ def write_space_card(
         name=name,
         picture=_write_picture(figures, folder),
         licence_file=_write_licence(config.get("provenance", {}), folder),
+        branches=branches,
     )
     atomic_write(folder / README, [card.encode()])
 
@@ -236,6 +244,7 @@ def space_card(
     name: str,
     picture: str | None,
     licence_file: str | None,
+    branches: str | None = None,
 ) -> str:
     """Return the card of a space.
 
@@ -247,6 +256,7 @@ def space_card(
         name: Repository or folder, as the example of use names it.
         picture: Name of the picture's file, if there is one.
         licence_file: Name of the file with the licence's text, if there is one.
+        branches: Some branches of its tree, drawn as text; None if it has no tree.
 
     Raises:
         ArtifactError: If the config has an index and not what was measured of it.
@@ -278,6 +288,8 @@ def space_card(
         drawn=_listed(f"`{name}`" for name in _by_law(figures, known=False)),
         charted=_listed(figures["mechanisms"] if figures else ()),
         index=_index(config.get("index")),
+        # A word must not end the block that they are shown in.
+        branches=branches and branches.replace("`", "'"),
         picture=picture,
         provenance=json.dumps(shown, indent=2, ensure_ascii=False),
         licence=_licence_sentence(entries, provenance),

@@ -3,8 +3,9 @@
 import hashlib
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,12 @@ ENTRY = "hierarchy"
 
 _FIELDS = ("order", "parents", "sizes", "starts")
 _DTYPE = np.dtype("<i4")
+
+# What `Hierarchy.branches` draws: words that most English vocabularies have, in the largest of
+# their clusters up to each size, and so many new words of each cluster.
+EXAMPLES = ("soup", "doctor", "monday", "guitar")
+LARGEST = (300, 30, 5)
+SHOWN = 6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -291,6 +298,40 @@ class Hierarchy:
     def members(self, cluster: int) -> NDArray[np.int32]:
         """Return the words of a cluster in tree order, (size,) rows."""
         return self.order[self.starts[cluster] : self.starts[cluster] + self.sizes[cluster]]
+
+    def branches(self, words: Sequence[str]) -> str:
+        """Draw a few branches as text: some words in their small, middle and large clusters.
+
+        Args:
+            words: (V,) the words by row. Those of `EXAMPLES` are drawn; if there are none, words
+                evenly spaced in row order.
+
+        Returns:
+            A line for each cluster, below the next larger one: the number of its words, and the
+            first of them, in row order, that no line below it is about.
+        """
+        rows = [words.index(word) for word in EXAMPLES if word in words]
+        spaced = np.linspace(0, len(self) - 1, len(EXAMPLES) + 2)[1:-1].astype(int)
+        below: dict[int, dict[int, None]] = {}
+        for row in rows or spaced.tolist():
+            chain = self.chain(row)[::-1]
+            found = [next((c for c in chain if self.sizes[c] <= most), 0) for most in LARGEST]
+            for outer, inner in pairwise(dict.fromkeys([0, *found])):
+                below.setdefault(outer, {})[inner] = None
+
+        def lines(cluster: int) -> Iterator[str]:
+            inner = [*below.get(cluster, ())]
+            told = [self.members(c) for c in inner]
+            new = np.setdiff1d(self.members(cluster), np.concatenate([[], *told])).tolist()
+            more = ", …" if len(new) > SHOWN else ""
+            named = ", ".join(words[row] for row in new[:SHOWN])
+            yield f"{self.sizes[cluster]:,} words: {named}{more}"
+            for c in inner:
+                first, rest = ("└─ ", "   ") if c == inner[-1] else ("├─ ", "│  ")
+                for number, line in enumerate(lines(c)):
+                    yield (rest if number else first) + line
+
+        return "\n".join(lines(0))
 
     def range_extremes(
         self, values: NDArray[np.float64]

@@ -678,7 +678,16 @@ class EmbeddingSpace(Publishable):
         space_artifact.write(self, folder)
 
     def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
-        cards.write_space_card(folder, self.digest, commit=self.commit, license=license, name=name)
+        tree = self.hierarchy
+        branches = None if tree is None else tree.branches(self.words)
+        cards.write_space_card(
+            folder,
+            self.digest,
+            commit=self.commit,
+            license=license,
+            name=name,
+            branches=branches,
+        )
 
     def _check_publishable(self, license: str | None) -> None:
         cards.require_licence(license, self.provenance)

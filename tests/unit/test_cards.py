@@ -124,6 +124,22 @@ def test_facts_are_those_of_the_config(tmp_path: Path) -> None:
     assert "one single input, at its origin" in card
 
 
+def test_a_tree_is_shown_with_a_few_branches(tmp_path: Path) -> None:
+    space = EmbeddingSpace.from_vectors(
+        ["soup", "```", "guitar", "bass"], [[0.0], [0.3], [9.0], [9.5]]
+    ).build_hierarchy("average")
+    space.save_pretrained(tmp_path / "made")
+    card = (tmp_path / "made" / "README.md").read_text("utf-8")
+    assert space.hierarchy is not None
+    assert f"a tree of {len(space.hierarchy.sizes)} clusters ({space.hierarchy.method})" in card
+    # A word cannot end the block.
+    assert block(card, "text") == "4 words: soup, ''', guitar, bass\n"
+    EmbeddingSpace.from_pretrained(tmp_path / "made").save_pretrained(tmp_path / "again")
+    again = (tmp_path / "again" / "README.md").read_text("utf-8")
+    assert block(again, "text") == block(card, "text")
+    assert "## The tree" not in saved(lone_word(), tmp_path / "none")
+
+
 def test_header_says_what_is_known(tmp_path: Path) -> None:
     plain = {"library_name": "hf_dxprivacy", "license": "unknown"}
     tags = ["dx-privacy", "metric-differential-privacy", "differential-privacy", "word-embeddings"]

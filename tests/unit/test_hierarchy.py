@@ -238,6 +238,31 @@ def test_tree_is_saved_loaded_and_pickled(with_tree: EmbeddingSpace, folder: Pat
     assert EmbeddingSpace.from_pretrained(folder).hierarchy is None
 
 
+def test_branches_are_drawn_with_known_words() -> None:
+    words = ["the", "soup", "stew", "broth", "doctor", "nurse", *(f"w{k}" for k in range(400))]
+    # Rows 0 … 405; 406 is the root, 407 food, 408 soups in it, 409 a cluster too large to draw.
+    parents = [409, 408, 408, 407, 406, 406, *([407] * 7), *([409] * 393), -1, 406, 407, 406]
+    drawn = Hierarchy.from_parents(parents, len(words)).branches(words)
+    assert drawn.splitlines() == [
+        "406 words: the, doctor, nurse, w7, w8, w9, …",
+        "└─ 10 words: broth, w0, w1, w2, w3, w4, …",
+        "   └─ 2 words: soup, stew",
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_drawn_branches_are_clusters_of_the_tree(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    tree = Hierarchy.from_parents(random_parents(rng, 500, 200), 500)
+    clusters = [set(tree.members(c).tolist()) for c in range(len(tree.sizes))]
+    lines = tree.branches([str(row) for row in range(500)]).splitlines()
+    assert len(lines) > 4
+    for line in lines:
+        size, _, named = line.lstrip("│├└─ ").partition(" words: ")
+        rows = {int(word) for word in named.removesuffix(", …").split(", ")}
+        assert any(rows <= cluster and len(cluster) == int(size) for cluster in clusters)
+
+
 def test_tree_over_other_words_is_refused(with_tree: EmbeddingSpace) -> None:
     with pytest.raises(InvalidValueError, match="expected a tree over 500 words, got one over 2"):
         with_tree.with_hierarchy(Hierarchy.from_parents([-1, -1], 2))
