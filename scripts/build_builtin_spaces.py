@@ -25,7 +25,7 @@ import numpy as np
 from hf_dxprivacy.hub.artifact import write_artifact
 from hf_dxprivacy.mechanisms.certificate import certify
 from hf_dxprivacy.report import measure
-from hf_dxprivacy.spaces import hierarchy
+from hf_dxprivacy.spaces import space_artifact
 from hf_dxprivacy.spaces.space import EmbeddingSpace
 from hf_dxprivacy.text.slurs import is_slur
 from hf_dxprivacy.training.gloss import GlossConfig, frequent_words, train_gloss
@@ -192,13 +192,9 @@ def save(
     stored = EmbeddingSpace.from_pretrained(folder).with_hierarchy(space.hierarchy)
     certify(stored, *CERTIFIED)
     stored = measure(stored)
-    config |= {
-        "certificates": stored.certificates,
-        "figures": stored.figures,
-        hierarchy.ENTRY: hierarchy.entry(space.hierarchy, stored.digest),
-    }
-    files = {hierarchy.FILE: space.hierarchy.serialized()}
-    files |= {name: text.encode() for name, text in licences.items()}
+    entries, files = space_artifact.written_parts(stored)
+    config |= {"certificates": stored.certificates, "figures": stored.figures, **entries}
+    files |= {name: [text.encode()] for name, text in licences.items()}
     write_artifact(folder, vectors=vectors, words=space.words, config=config, files=files)
     print(f"{folder.name}: {space!r}, {space.hierarchy!r}, {space.neighbour_distances()}")
 

@@ -194,14 +194,13 @@ def _load(folder: str, *, whole: bool) -> "Publishable":
     Raises:
         ArtifactError: If the folder holds none of them, or is damaged.
     """
-    from hf_dxprivacy.hub.artifact import read_config
     from hf_dxprivacy.hub.atomic import current_folder
     from hf_dxprivacy.privatizers import config
     from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
     from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
     from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
     from hf_dxprivacy.slots import LowTransitionSelector, ngram_storage
-    from hf_dxprivacy.spaces import EmbeddingSpace, ann_artifact, distance_bounds
+    from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
 
     path = current_folder(folder)
     if (path / config.FILE).is_file():
@@ -215,5 +214,4 @@ def _load(folder: str, *, whole: bool) -> "Publishable":
         raise ArtifactError(f"{folder}: expected a folder that save_pretrained has written")
     if not whole:
         return EmbeddingSpace.from_pretrained(path)
-    kind, lists = ann_artifact.kind_in(path), distance_bounds.are_in(read_config(path))
-    return EmbeddingSpace.from_pretrained(path, index=kind, neighbour_lists=lists)
+    return EmbeddingSpace.from_pretrained(path, **space_artifact.stored_parts(path))

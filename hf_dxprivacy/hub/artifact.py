@@ -8,6 +8,7 @@ the provenance. Nothing in a folder is ever executed.
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +23,11 @@ from hf_dxprivacy.hub.atomic import atomic_write, current_folder
 
 FORMAT_VERSION = 1
 LIBRARY_NAME = "hf_dxprivacy"
+HEADER = {"format_version": FORMAT_VERSION, "library_name": LIBRARY_NAME}
 CONFIG = "config.json"
 # In the folder of a privatizer, which holds no artifact.
 PRIVATIZER = "privatizer.json"
-VECTORS = "vectors.safetensors"
+VECTORS, TENSOR = "vectors.safetensors", "vectors"
 VOCABULARY = "vocabulary.txt"
 
 # SHA-256 of the other entries, in hexadecimal. Artifacts of version 0.2 have none.
@@ -34,10 +36,7 @@ CONFIG_DIGEST = "config_sha256"
 UNBOUND = frozenset({CONFIG_DIGEST, "provenance"})
 
 # Entries that `write_artifact` derives from the arrays.
-DERIVED = frozenset(
-    {"format_version", "library_name", "size", "dim", "dtype"}
-    | {"vectors_sha256", "vocabulary_sha256"}
-)
+DERIVED = frozenset({*HEADER, "size", "dim", "dtype", "vectors_sha256", "vocabulary_sha256"})
 RESERVED = DERIVED | {CONFIG_DIGEST}
 
 
@@ -95,7 +94,7 @@ def read_record(path: Path, hint: str) -> dict[str, Any]:
 
     Args:
         path: The file.
-        hint: What the folder was expected to be, for the message if the file is not there.
+        hint: As for `read_json`.
 
     Raises:
         ArtifactError: If it cannot be read, is damaged, of another library or of a newer format.
@@ -119,8 +118,7 @@ def read_record(path: Path, hint: str) -> dict[str, Any]:
 
 def write_record(path: Path, entries: Mapping[str, Any]) -> None:
     """Write a JSON object under the header that `read_record` checks, in one atomic step."""
-    head = {"format_version": FORMAT_VERSION, "library_name": LIBRARY_NAME}
-    atomic_write(path, [to_json(head | dict(entries))])
+    atomic_write(path, [to_json(HEADER | dict(entries))])
 
 
 def require_fields(path: Path, entries: Any, fields: Mapping[str, Any]) -> None:
@@ -149,44 +147,19 @@ def require_fields(path: Path, entries: Any, fields: Mapping[str, Any]) -> None:
             raise ArtifactError(f"{path}: {name} cannot be {entries[name]!r}; save it again")
 
 
-def sidecar_entry(
-    config: Mapping[str, Any], name: str, kinds: Mapping[str, type], path: Path, remedy: str
-) -> dict[str, Any]:
-    """Return the entry of a configuration that describes an optional file.
-
-    Args:
-        config: The content of ``config.json``; it has such an entry.
-        name: The entry.
-        kinds: Type of each of its fields.
-        path: ``config.json``, for the message.
-        remedy: Ends the message.
-
-    Raises:
-        ArtifactError: If a field is missing or of another type.
-    """
-    stored = config[name]
-    if not isinstance(stored, dict) or not all(
-        isinstance(stored.get(field), kind) for field, kind in kinds.items()
-    ):
-        raise ArtifactError(f"{path}: the entry {name} lacks one of {', '.join(kinds)}; {remedy}")
-    return stored
-
-
 @dataclass(frozen=True, eq=False)
 class Artifact:
-    """What a folder holds.
+    """Content of the folder of a space.
 
     Attributes:
         vectors: (V, n) read-only, memory-mapped float16, float32 or float64.
         words: V words, unique, in row order.
         config: Everything in ``config.json``.
-        folder: Where it was read from.
     """
 
     vectors: NDArray[np.floating]
     words: tuple[str, ...]
     config: dict[str, Any]
-    folder: Path
 
 
 def write_artifact(
@@ -195,7 +168,7 @@ def write_artifact(
     vectors: NDArray[np.floating],
     words: Sequence[str],
     config: Mapping[str, Any],
-    files: Mapping[str, bytes | memoryview] | None = None,
+    files: Mapping[str, Iterable[bytes | memoryview]] | None = None,
 ) -> None:
     """Write the files of an artifact one by one, ``config.json`` last; see `atomic_folder`.
 
@@ -204,8 +177,8 @@ def write_artifact(
         vectors: (V, n) float16, float32 or float64.
         words: V distinct words without line breaks.
         config: JSON-serialisable entries to store beside those of `RESERVED`.
-        files: Contents of further files by name; what is read from them should be bound by a
-            digest in `config`.
+        files: Contents of further files, in pieces, by name; what is read from them should be bound
+            by a digest in `config`.
 
     Raises:
         InvalidValueError: If words and vectors do not go together or the config sets a reserved
@@ -219,29 +192,32 @@ def write_artifact(
             f"expected vectors of shape ({len(words)}, n) with n >= 1 for {len(words)} words, "
             f"got {vectors.shape}"
         )
+    if vectors.dtype.name not in ("float16", "float32", "float64"):
+        raise InvalidValueError(
+            f"expected float16, float32 or float64 vectors, got {vectors.dtype}"
+        )
     if problem := _problem_with(words):
         raise InvalidValueError(problem)
     vocabulary = vocabulary_bytes(words)
     entries = {
-        "format_version": FORMAT_VERSION,
-        "library_name": LIBRARY_NAME,
+        **HEADER,
         "size": len(words),
         "dim": vectors.shape[1],
         "dtype": vectors.dtype.name,
-        "vectors_sha256": tensors.sha256(vectors),
+        "vectors_sha256": tensors.sha256({TENSOR: vectors}),
         "vocabulary_sha256": hashlib.sha256(vocabulary).hexdigest(),
         **config,
     }
     text = to_json(bind(entries))
     folder.mkdir(parents=True, exist_ok=True)
-    atomic_write(folder / VECTORS, tensors.serialized(vectors))
+    atomic_write(folder / VECTORS, tensors.pieces({TENSOR: vectors}))
     atomic_write(folder / VOCABULARY, [vocabulary])
-    for name, content in (files or {}).items():
-        atomic_write(folder / name, [content])
+    for name, pieces in (files or {}).items():
+        atomic_write(folder / name, pieces)
     atomic_write(folder / CONFIG, [text])
 
 
-def read_artifact(folder: str | Path) -> Artifact:
+def read_artifact(folder: Path) -> Artifact:
     """Read and check an artifact.
 
     Args:
@@ -254,28 +230,36 @@ def read_artifact(folder: str | Path) -> Artifact:
         ArtifactError: If a file is missing, truncated, altered, of a newer format, or does not
             belong to the others; names the file.
     """
-    folder = current_folder(folder)
     config = read_config(folder)
-    vectors = tensors.read(folder / VECTORS, config["vectors_sha256"])
-    for name, stored in (("dtype", vectors.dtype.name), ("dim", vectors.shape[1])):
-        if config[name] != stored:
-            raise ArtifactError(f"{folder / VECTORS}: {name} is {stored}, not {config[name]}")
-    words = _read_words(folder / VOCABULARY, config["vocabulary_sha256"])
+    path = folder / VECTORS
+    stored = tensors.read(path, config["vectors_sha256"])
+    vectors = stored.pop(TENSOR, np.empty(0))
+    if stored or vectors.ndim != 2 or vectors.dtype.kind != "f":
+        raise ArtifactError(
+            f"{path}: expected a safetensors header with one two-dimensional tensor {TENSOR!r} of "
+            "F16, F32, F64"
+        )
+    for name, found in (("dtype", vectors.dtype.name), ("dim", vectors.shape[1])):
+        if config[name] != found:
+            raise ArtifactError(f"{path}: {name} is {found}, not {config[name]}")
+    words = tuple(tensors.read_lines(folder / VOCABULARY, config["vocabulary_sha256"]))
+    if problem := _problem_with(words):
+        raise ArtifactError(f"{folder / VOCABULARY}: {problem}")
     if not len(words) == len(vectors) == config["size"]:
         raise ArtifactError(
             f"{folder / CONFIG}: expected {config['size']} words and vectors, got {len(words)} "
             f"words and {len(vectors)} vectors"
         )
-    return Artifact(vectors=vectors, words=words, config=config, folder=folder)
+    return Artifact(vectors, words, config)
 
 
-def read_config(folder: str | Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
     """Read ``config.json`` of an artifact and check what this version relies on.
 
     Raises:
         ArtifactError: If it is missing, malformed, incomplete or of a newer format.
     """
-    path = current_folder(folder) / CONFIG
+    path = folder / CONFIG
     if not path.is_file() and path.with_name(PRIVATIZER).is_file():
         raise ArtifactError(
             f"{folder} holds a privatizer, not a space; load it with from_pretrained of its class, "
@@ -299,8 +283,8 @@ def update_config(folder: str | Path, changes: Mapping[str, Any]) -> None:
         ArtifactError: If the configuration cannot be read.
     """
     _refuse_reserved(changes)
-    config = read_config(folder) | dict(changes)
-    atomic_write(current_folder(folder) / CONFIG, [to_json(bind(config))])
+    folder = current_folder(folder)
+    atomic_write(folder / CONFIG, [to_json(bind(read_config(folder) | dict(changes)))])
 
 
 def is_bound(config: Mapping[str, Any]) -> bool:
@@ -349,35 +333,10 @@ def _refuse_reserved(config: Mapping[str, Any]) -> None:
 
 def _problem_with(words: Sequence[str]) -> str | None:
     if len(set(words)) != len(words):
-        seen: set[str] = set()
-        twice = next(word for word in words if word in seen or seen.add(word))  # type: ignore[func-returns-value]
-        return f"the word {twice!r} occurs twice"
+        word = Counter(words).most_common(1)[0][0]
+        return f"the word {word!r} occurs twice"
     text = "".join(words)
     if all(words) and "\n" not in text and "\r" not in text:
         return None
-    for row, word in enumerate(words):
-        if not word or "\n" in word or "\r" in word:
-            return f"row {row}: the word {word!r} is empty or contains a line break"
-    return None
-
-
-def _read_words(path: Path, expected_sha256: str) -> tuple[str, ...]:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != expected_sha256:
-        raise ArtifactError(
-            f"{path}: SHA-256 is {digest}, but config.json says {expected_sha256}; the file was "
-            "altered, truncated or belongs to another artifact; fetch or save it again"
-        )
-    try:
-        words = tuple(content.decode().split("\n"))
-    except UnicodeDecodeError as error:
-        raise ArtifactError(f"{path}: not UTF-8 at byte {error.start}") from error
-    if words[-1]:
-        raise ArtifactError(f"{path}: the last line does not end in a newline")
-    if problem := _problem_with(words[:-1]):
-        raise ArtifactError(f"{path}: {problem}")
-    return words[:-1]
+    row = next(row for row, word in enumerate(words) if not word or {*"\n\r"} & {*word})
+    return f"row {row}: the word {words[row]!r} is empty or contains a line break"

@@ -1,18 +1,17 @@
 """Model cards: Markdown with the Hub's YAML header, and a picture, from what is stored as JSON.
 
-Everything shown is read from dicts: no space and no mechanism is at work here. What a card shows
-of a space is measured beforehand by `hf_dxprivacy.report.measure`.
+What a card shows of a space is measured beforehand by `hf_dxprivacy.report.measure`.
 """
 
 import hashlib
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import (
@@ -23,9 +22,6 @@ from hf_dxprivacy.errors import (
 )
 from hf_dxprivacy.hub.artifact import LIBRARY_NAME, read_config
 from hf_dxprivacy.hub.atomic import atomic_write
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 README = "README.md"
 PICTURE = "privacy.png"
@@ -113,6 +109,28 @@ def require_licence(license: str | None, provenance: Mapping[str, Any]) -> None:
         )
 
 
+def licence_header(
+    license: str | None, provenance: Mapping[str, Any], file: str | None
+) -> dict[str, str]:
+    """Return the entries on the licence in the header of a card.
+
+    Args:
+        license: A licence of the Hub's list; by default what the provenance names.
+        provenance: Where the object comes from.
+        file: Name of the file with the licence's text, if there is one.
+
+    Returns:
+        The entry "license"; beside "other", as far as known, "license_name" and "license_link".
+    """
+    name = _slug(_stated_licence(provenance) or "")
+    if license is None:
+        license = name if name in HUB_LICENCES else "other" if name else "unknown"
+    if license != "other":
+        return {"license": license}
+    entries = {"license_name": name, "license_link": file}
+    return {"license": license} | {k: v for k, v in entries.items() if v and v != "other"}
+
+
 def write_space_card(
     folder: Path,
     digest: str,
@@ -125,30 +143,41 @@ def write_space_card(
     """Write the card of a space, its picture, and the text of its licence if that is known.
 
     Args:
-        folder: A folder that the space was saved into; its ``config.json`` is what is shown.
-        digest: The digest of the space; figures measured on another one are left out.
-        commit: The commit on the Hub that the space was read from.
-        license: A licence of the Hub's list. By default "licence" of the provenance; its text is
-            "licence_text" there, and goes into the file "licence_file".
-        name: Repository or folder, as the example of use names it.
-        branches: Some branches of its tree, drawn as text; None if it has no tree.
+        folder: A folder that the space was saved into; its ``config.json`` is what is shown. Its
+            provenance may have "licence_text", which goes into the file "licence_file".
+        digest: As for `space_card`; figures measured on another space are left out.
+        commit: As for `space_card`.
+        license: As for `space_card`.
+        name: As for `space_card`.
+        branches: As for `space_card`.
 
     Raises:
-        InvalidValueError: If the Hub knows no such licence.
         ArtifactError: If the folder holds no space, or an index without its measured quality.
         OSError: If a file cannot be written.
     """
-    check_licence(license)
     config = read_config(folder)
-    figures = stored_figures(config.get("figures", {}), digest)
+    # A picture of an earlier save would show other figures.
+    (folder / PICTURE).unlink(missing_ok=True)
+    figures, picture = stored_figures(config.get("figures", {}), digest), None
+    if figures is not None and figures["mechanisms"]:
+        # Without matplotlib, the card says how to get the picture.
+        with suppress(MissingExtraError):
+            atomic_write(folder / PICTURE, [draw_picture(figures)])
+            picture = PICTURE
+    provenance = config.get("provenance", {})
+    file, text = provenance.get("licence_file"), provenance.get("licence_text")
+    # The provenance may come from a stranger, and must not choose what is overwritten.
+    if not (isinstance(file, str) and re.fullmatch(r"LICEN[CS]E[\w.-]*", file)):
+        file = "LICENSE"
+    if isinstance(text, str):
+        atomic_write(folder / file, [text.encode()])
     card = space_card(
-        config,
-        digest,
+        *(config, digest),
         commit=commit,
         license=license,
         name=name,
-        picture=_write_picture(figures, folder),
-        licence_file=_write_licence(config.get("provenance", {}), folder),
+        picture=picture,
+        licence_file=file if (folder / file).is_file() else None,
         branches=branches,
     )
     atomic_write(folder / README, [card.encode()])
@@ -171,20 +200,15 @@ def write_privatizer_card(
             digest), columns, stop words, oov, case.
         guarantee: The guarantee as it prints.
         ships: Whether the space ships with this package.
-        license: A licence of the Hub's list.
-        name: Repository or folder, as the example of use names it.
+        license: As for `space_card`.
+        name: As for `space_card`.
 
     Raises:
-        InvalidValueError: If the Hub knows no such licence.
         OSError: If the file cannot be written.
     """
-    check_licence(license)
-    entries = licence_header(license, {}, None)
     slots, tokens, space = "selector" in decisions, "tokenizer" in decisions, decisions["space"]
     card = _card(
-        "privatizer.md",
-        {**entries, "library_name": LIBRARY_NAME, "tags": PRIVATIZER_TAGS},
-        name,
+        *("privatizer.md", PRIVATIZER_TAGS, license, name),
         slots=slots,
         tokens=tokens,
         owner="TokenPrivatizer" if tokens else "SlotPrivatizer" if slots else "DxPrivatizer",
@@ -198,7 +222,6 @@ def write_privatizer_card(
         case=CASE[decisions.get("case", "lower")],
         stopwords=len(decisions.get("stopwords", ())),
         guarantee=guarantee,
-        licence=_licence_sentence(entries, {}),
     )
     atomic_write(folder / README, [card.encode()])
 
@@ -213,24 +236,18 @@ def write_selector_card(
         settings: "terms" of the release (epsilon, n_max, l_max, min_count), "alphabet_size",
             "threshold", "mode", and "lengths", the number of n-grams of each length.
         guarantee: The guarantee for the corpus, as it prints.
-        license: A licence of the Hub's list.
-        name: Repository or folder, as the example of use names it.
+        license: As for `space_card`.
+        name: As for `space_card`.
 
     Raises:
-        InvalidValueError: If the Hub knows no such licence.
         OSError: If the file cannot be written.
     """
-    check_licence(license)
-    entries = licence_header(license, {}, None)
     epsilon = settings["terms"]["epsilon"]
     card = _card(
-        "selector.md",
-        {**entries, "library_name": LIBRARY_NAME, "tags": SELECTOR_TAGS},
-        name,
+        *("selector.md", SELECTOR_TAGS, license, name),
         **settings,
         epsilon=None if epsilon is None else f"{epsilon:.12g}",
         guarantee=guarantee,
-        licence=_licence_sentence(entries, {}),
     )
     atomic_write(folder / README, [card.encode()])
 
@@ -263,36 +280,44 @@ def space_card(
     """
     provenance, ball = config.get("provenance", {}), config["metric"] == "poincare"
     figures = stored_figures(config.get("figures", {}), digest)
-    entries = licence_header(license, provenance, licence_file)
+    mechanisms: dict[str, Any] = figures["mechanisms"] if figures else {}
+    is_exact = {name: row[0]["support"] is not None for name, row in mechanisms.items()}
     codes = _language_codes(provenance)
-    shown = {key: value for key, value in provenance.items() if key != "licence_text"}
+    model = provenance.get("source")
+    is_model = isinstance(model, str) and isinstance(provenance.get("commit"), str)
+    is_model = is_model and re.fullmatch(r"(?:[\w-]+/)?[\w.-]+", model, re.ASCII) is not None
+    # A mechanism that starts at once, at an ε at which about half of the words stay.
+    example = next((n for n in ("hierarchical", "calibrated") if n in mechanisms), "tem")
+    middle = min(
+        mechanisms.get(example, ()), key=lambda point: abs(point["kept"][0] - 0.5), default=None
+    )
     return _card(
         "space.md",
-        {
-            **entries,
-            "library_name": LIBRARY_NAME,
+        [*SPACE_TAGS, "poincare-embeddings"] if ball else SPACE_TAGS,
+        *(license, name, provenance, licence_file),
+        header={
             "language": provenance["language"] if codes else None,
-            "base_model": _base_model(provenance),
-            "tags": [*SPACE_TAGS, "poincare-embeddings"] if ball else SPACE_TAGS,
+            "base_model": model if is_model else None,
         },
-        name,
         ball=ball,
         config=config,
         language=_listed(LANGUAGES.get(code, f"`{code}`") for code in codes),
         commit=commit,
         digest=digest,
-        example=_example(figures),
+        example={"mechanism": example, "epsilon": middle["epsilon"] if middle else 1.0},
         figures=figures,
-        points=_rows(figures),
-        exact=_listed(f"`{name}`" for name in _by_law(figures, known=True)),
-        drawn=_listed(f"`{name}`" for name in _by_law(figures, known=False)),
-        charted=_listed(figures["mechanisms"] if figures else ()),
+        exact=_listed(f"`{name}`" for name, known in is_exact.items() if known),
+        drawn=_listed(f"`{name}`" for name, known in is_exact.items() if not known),
+        charted=_listed(mechanisms),
         index=_index(config.get("index")),
         # A word must not end the block that they are shown in.
         branches=branches and branches.replace("`", "'"),
         picture=picture,
-        provenance=json.dumps(shown, indent=2, ensure_ascii=False),
-        licence=_licence_sentence(entries, provenance),
+        origin=json.dumps(
+            {key: value for key, value in provenance.items() if key != "licence_text"},
+            indent=2,
+            ensure_ascii=False,
+        ),
     )
 
 
@@ -324,7 +349,15 @@ def stored_figures(figures: Mapping[str, Any], digest: str) -> dict[str, Any] | 
                 for k, row in figures["distances"].items()
             },
             "mechanisms": {
-                name: [_point(point) for point in points]
+                name: [
+                    {
+                        "epsilon": float(point["epsilon"]),
+                        "kept": _pair(point["kept"]),
+                        "support": None if point["support"] is None else _pair(point["support"]),
+                        "distinct": _pair(point["distinct"]),
+                    }
+                    for point in points
+                ]
                 for name, points in figures["mechanisms"].items()
                 if points and re.fullmatch(r"[a-z][a-z_]*", name)
             },
@@ -383,46 +416,68 @@ def figures_digest(figures: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
 
 
-def licence_header(
-    license: str | None, provenance: Mapping[str, Any], file: str | None
-) -> dict[str, str]:
-    """Return the entries on the licence in the header of a card.
-
-    Args:
-        license: A licence of the Hub's list; by default what the provenance names.
-        provenance: Where the object comes from.
-        file: Name of the file with the licence's text, if there is one.
-
-    Returns:
-        The entry "license"; beside "other", as far as known, "license_name" and "license_link".
-    """
-    name = _slug(_stated_licence(provenance) or "")
-    if license is None:
-        license = name if name in HUB_LICENCES else "other" if name else "unknown"
-    if license != "other":
-        return {"license": license}
-    entries = {"license_name": name, "license_link": file}
-    return {"license": license} | {k: v for k, v in entries.items() if v and v != "other"}
+def plain(text: object) -> str:
+    """Return text as one line of Markdown in which no HTML and no link is active."""
+    line = _line(text)
+    for mark, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("[", "&#91;")):
+        line = line.replace(mark, entity)
+    return line
 
 
-def _licence_sentence(entries: Mapping[str, str], provenance: Mapping[str, Any]) -> str:
-    """Say in words what `licence_header` has returned."""
-    license, stated, file = (
-        entries["license"],
-        _stated_licence(provenance),
-        entries.get("license_link"),
-    )
-    name = None if stated is None else plain(stated)
+def code(text: object) -> str:
+    """Return text as one line of code in Markdown."""
+    return "`" + _line(text).replace("`", "'") + "`"
+
+
+def _card(
+    template: str,
+    tags: Sequence[str],
+    license: str | None,
+    name: str,
+    provenance: Mapping[str, Any] | None = None,
+    licence_file: str | None = None,
+    header: Mapping[str, Any] | None = None,
+    **shown: Any,
+) -> str:
+    """Fill a template; `name` is a repository or folder."""
+    # Late, because they take a while to load.
+    import jinja2
+    from huggingface_hub import ModelCardData
+
+    provenance = provenance or {}
+    licences = licence_header(license, provenance, licence_file)
+    license, file = licences["license"], licences.get("license_link")
+    stated = _stated_licence(provenance)
     if license == "unknown":
-        return (
+        licence = (
             "**Unknown.** The licence under which others may use this was not stated. Save again "
             "with `license=` if the rights are yours to give."
         )
-    if license == "other":
+    elif license == "other":
         text = f"; its text is in [{file}]({file})" if file else ""
-        return f"{name or 'A licence that the Hub does not list'}{text}."
-    differs = stated is not None and _slug(stated) != license
-    return f"`{license}`." + (f" What it was made from is under: {name}." if differs else "")
+        licence = f"{plain(stated) if stated else 'A licence that the Hub does not list'}{text}."
+    else:
+        differs = stated is not None and _slug(stated) != license
+        licence = f"`{license}`."
+        licence += f" What it was made from is under: {plain(stated)}." if differs else ""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=False,  # Markdown: what is not ours goes through `plain` or `code`
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= {"plain": plain, "code": code}
+    data = ModelCardData(**licences, library_name=LIBRARY_NAME, **(header or {}), tags=[*tags])
+    page = environment.get_template(template)
+    return (
+        page.render(
+            card_data=data.to_yaml(),
+            title=name.rpartition("/")[2],
+            name=json.dumps(name),
+            licence=licence,
+            **shown,
+        )
+        + "\n"
+    )
 
 
 def _stated_licence(provenance: Mapping[str, Any]) -> str | None:
@@ -438,42 +493,8 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9.+]+", "-", name.lower()).strip("-")
 
 
-def plain(text: object) -> str:
-    """Return text as one line of Markdown in which no HTML and no link is active."""
-    line = " ".join(str(text).split()).encode("utf-8", "replace").decode()
-    for mark, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("[", "&#91;")):
-        line = line.replace(mark, entity)
-    return line
-
-
-def code(text: object) -> str:
-    """Return text as one line of code in Markdown."""
-    line = " ".join(str(text).split()).encode("utf-8", "replace").decode()
-    return "`" + line.replace("`", "'") + "`"
-
-
-def _card(template: str, header: Mapping[str, Any], name: str, **shown: Any) -> str:
-    """Fill a template; `name` is a repository or folder."""
-    # Late, because it takes a while to load.
-    from huggingface_hub import ModelCardData
-
-    page = _environment().get_template(template)
-    title, quoted = name.rpartition("/")[2], json.dumps(name)
-    data = ModelCardData(**header).to_yaml()
-    return page.render(card_data=data, title=title, name=quoted, **shown) + "\n"
-
-
-@cache
-def _environment() -> "Environment":
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=False,  # Markdown: what is not ours goes through `plain` or `code`
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters |= {"plain": plain, "code": code}
-    return environment
+def _line(text: object) -> str:
+    return " ".join(str(text).split()).encode("utf-8", "replace").decode()
 
 
 def _language_codes(provenance: Mapping[str, Any]) -> list[str]:
@@ -482,14 +503,6 @@ def _language_codes(provenance: Mapping[str, Any]) -> list[str]:
     codes = [c for c in (given if isinstance(given, list) else [given]) if isinstance(c, str)]
     known = all(re.fullmatch("[a-z]{2,3}", code) for code in codes)
     return codes if known and codes in (given, [given]) else []
-
-
-def _base_model(provenance: Mapping[str, Any]) -> str | None:
-    """Return the repository of the model that the vectors were taken from, if there is one."""
-    source, commit = provenance.get("source"), provenance.get("commit")
-    if not (isinstance(source, str) and isinstance(commit, str)):
-        return None
-    return source if re.fullmatch(r"(?:[\w-]+/)?[\w.-]+", source, re.ASCII) else None
 
 
 def _index(index: Any) -> dict[str, Any] | None:
@@ -511,46 +524,6 @@ def _index(index: Any) -> dict[str, Any] | None:
         ) from error
 
 
-def _example(figures: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Choose a mechanism that starts at once, and an ε at which about half of the words stay."""
-    mechanisms = figures["mechanisms"] if figures else {}
-    name = next((n for n in ("hierarchical", "calibrated") if n in mechanisms), "tem")
-    points = mechanisms.get(name, ())
-    middle = min(points, key=lambda point: abs(point["kept"][0] - 0.5), default=None)
-    return {"mechanism": name, "epsilon": middle["epsilon"] if middle else 1.0}
-
-
-def _rows(figures: Mapping[str, Any] | None) -> list[list[str]]:
-    """Return the rows of the table of mechanisms."""
-    return [
-        [
-            f"`{name}`",
-            f"{point['epsilon']:g}",
-            *(f"{share:.3f}" for share in point["kept"]),
-            *(f"{n:,.10g}" for n in point["support"] or ()),
-            *("–" for _ in range(0 if point["support"] else 2)),
-            *(f"{n:,.10g}" for n in point["distinct"]),
-        ]
-        for name, points in (figures["mechanisms"] if figures else {}).items()
-        for point in points
-    ]
-
-
-def _by_law(figures: Mapping[str, Any] | None, known: bool) -> list[str]:
-    mechanisms = figures["mechanisms"] if figures else {}
-    return [name for name, row in mechanisms.items() if (row[0]["support"] is not None) == known]
-
-
-def _point(point: Mapping[str, Any]) -> dict[str, Any]:
-    support = point["support"]
-    return {
-        "epsilon": float(point["epsilon"]),
-        "kept": _pair(point["kept"]),
-        "support": None if support is None else _pair(support),
-        "distinct": _pair(point["distinct"]),
-    }
-
-
 def _pair(values: Any) -> list[float]:
     first, second = map(float, values)
     return [first, second]
@@ -559,28 +532,3 @@ def _pair(values: Any) -> list[float]:
 def _listed(names: Iterable[str]) -> str:
     *most, last = [*names] or [""]
     return f"{', '.join(most)} and {last}" if most else last
-
-
-def _write_picture(figures: Mapping[str, Any] | None, folder: Path) -> str | None:
-    """Write the picture and return its name; None without figures or without matplotlib."""
-    # One of an earlier save would show other figures.
-    (folder / PICTURE).unlink(missing_ok=True)
-    if figures is None or not figures["mechanisms"]:
-        return None
-    try:
-        content = draw_picture(figures)
-    except MissingExtraError:
-        return None
-    atomic_write(folder / PICTURE, [content])
-    return PICTURE
-
-
-def _write_licence(provenance: Mapping[str, Any], folder: Path) -> str | None:
-    """Write the licence's text, if the provenance has it, and return the name of its file."""
-    name, text = provenance.get("licence_file"), provenance.get("licence_text")
-    # The provenance may come from a stranger, and must not choose what is overwritten.
-    if not (isinstance(name, str) and re.fullmatch(r"LICEN[CS]E[\w.-]*", name)):
-        name = "LICENSE"
-    if isinstance(text, str):
-        atomic_write(folder / name, [text.encode()])
-    return name if (folder / name).is_file() else None

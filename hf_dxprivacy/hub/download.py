@@ -3,12 +3,11 @@
 The errors of `huggingface_hub` and of the network become `HubError` with a remedy.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeVar
 
 from hf_dxprivacy._version import __version__
 from hf_dxprivacy.errors import (
@@ -21,11 +20,7 @@ from hf_dxprivacy.errors import (
 from hf_dxprivacy.hub.artifact import CONFIG, LIBRARY_NAME
 from hf_dxprivacy.hub.atomic import current_folder
 
-T = TypeVar("T")
-
 BUILTIN = Path(__file__).parents[1] / "builtin"
-
-_OFFLINE = "HF_HUB_OFFLINE is set, which forbids to use the network; unset it"
 
 _BY_STATUS = {
     401: "the token is not valid; run `hf auth login` or pass token=",
@@ -74,54 +69,28 @@ class ArtifactSource:
         folder: A local folder.
         location: Name or path to find it by again: of a built-in space, or of the folder.
         commit: The commit on the Hub that the folder is a copy of.
+        options: How to reach the Hub.
     """
 
     folder: Path
     location: str
     commit: HubCommit | None = None
+    options: HubOptions = HubOptions()
 
-    def file(self, name: str, options: HubOptions) -> Path:
+    def file(self, name: str) -> Path:
         """Return the path of an optional file, fetched only now.
-
-        Args:
-            name: Its name.
-            options: How to reach the Hub.
 
         Raises:
             HubError: If the Hub refuses it or cannot be reached.
         """
         path = self.folder / name
-        if self.commit is not None and (options.force_download or not path.is_file()):
-            return fetch(self.commit.repo_id, (name,), self.commit.sha, options)[0] / name
+        if self.commit is not None and (self.options.force_download or not path.is_file()):
+            return fetch(self.commit.repo_id, (name,), self.commit.sha, self.options)[0] / name
         return path
-
-    def sidecar(self, name: str, options: HubOptions, remedy: str, read: Callable[[Path], T]) -> T:
-        """Read an optional file.
-
-        Args:
-            name: Its name.
-            options: How to reach the Hub.
-            remedy: Ends the message of an error.
-            read: Reads the file of a path.
-
-        Raises:
-            ArtifactError: If it is missing or damaged.
-            HubError: If the Hub refuses it or cannot be reached.
-        """
-        try:
-            path = self.file(name, options)
-            with self.errors_named():
-                return read(path)
-        except (ArtifactError, HubFileNotFoundError) as error:
-            raise ArtifactError(f"{error}; {remedy}") from error
 
     @contextmanager
     def errors_named(self) -> Iterator[None]:
-        """Add the commit to the error of a damaged file, and how to fetch it again.
-
-        Raises:
-            ArtifactError: In the place of one that is raised inside.
-        """
+        """Add the commit to an `ArtifactError`, and how to fetch the file again."""
         try:
             yield
         except ArtifactError as error:
@@ -137,7 +106,7 @@ def resolve(
     name_or_path: str | Path,
     files: Sequence[str],
     revision: str | None = None,
-    options: HubOptions | None = None,
+    options: HubOptions = HubOptions(),
     *,
     what: str = "a space",
     ships: bool = True,
@@ -160,21 +129,24 @@ def resolve(
         HubError: If the Hub refuses it or cannot be reached.
     """
     text = str(name_or_path)
-    names = builtin_names() if ships and isinstance(name_or_path, str) else ()
-    if text in names or (text and Path(text).is_dir()):
+    is_string = isinstance(name_or_path, str)
+    is_builtin = ships and is_string and "/" not in text and (BUILTIN / text / CONFIG).is_file()
+    if is_builtin or (text and Path(text).is_dir()):
         if revision is not None:
             raise InvalidValueError(
                 f"revision={revision!r} is for repositories on the Hub, and {text!r} is local"
             )
-        if text in names:
-            return ArtifactSource(builtin_folder(text), text)
+        if is_builtin:
+            return ArtifactSource(BUILTIN / text, text)
         return ArtifactSource(current_folder(text), str(Path(text).resolve()))
-    if isinstance(name_or_path, str) and may_be_repository(text):
-        found, commit = fetch(text, files, revision, options)
-        return ArtifactSource(found, str(found), commit)
-    known = ", ".join(map(repr, builtin_names())) or "none installed"
-    near = get_close_matches(text.lower().replace("_", "-"), names, 1)
+    namespace, _, name = text.partition("/")
+    if is_string and namespace and name and "/" not in name and not text.startswith((".", "~")):
+        folder, commit = fetch(text, files, revision, options)
+        return ArtifactSource(folder, str(folder), commit, options)
+    names = builtin_names()
+    near = get_close_matches(text.lower().replace("_", "-"), names, 1) if ships else ()
     hint = f"did you mean {near[0]!r}?" if near else "check the spelling or the path"
+    known = ", ".join(map(repr, names)) or "none installed"
     built_in = f"the name of a built-in space ({known}), " if ships else ""
     raise InvalidValueError(
         f"expected {built_in}a local folder that holds {what}, or a repository 'namespace/name' "
@@ -182,42 +154,16 @@ def resolve(
     )
 
 
-def resolve_again(location: str, commit: HubCommit | None, files: Sequence[str]) -> ArtifactSource:
-    """Find a source that was found before, perhaps on another machine.
-
-    Args:
-        location: The attribute of that source.
-        commit: The attribute of that source.
-        files: The files that are needed.
-    """
-    if commit is None:
-        return resolve(location, files)
-    if all((Path(location) / name).is_file() for name in files):
-        return ArtifactSource(Path(location), location, commit)
-    return resolve(commit.repo_id, files, commit.sha)
-
-
-def may_be_repository(text: str) -> bool:
-    """Tell whether a string has the form "namespace/name", so that it is looked up on the Hub."""
-    namespace, _, name = text.partition("/")
-    return bool(namespace and name) and "/" not in name and not text.startswith((".", "~"))
-
-
 def builtin_names() -> tuple[str, ...]:
     """Return the names of the built-in spaces, sorted."""
     return tuple(sorted(path.parent.name for path in BUILTIN.glob(f"*/{CONFIG}")))
-
-
-def builtin_folder(name: str) -> Path:
-    """Return the folder of a built-in space."""
-    return BUILTIN / name
 
 
 def fetch(
     repo_id: str,
     files: Sequence[str],
     revision: str | None = None,
-    options: HubOptions | None = None,
+    options: HubOptions = HubOptions(),
 ) -> tuple[Path, HubCommit]:
     """Fetch files of a repository, all of them from one commit.
 
@@ -241,36 +187,27 @@ def fetch(
         InvalidValueError: If the name cannot be one of a repository, or the options contradict
             each other.
     """
-    options = options or HubOptions()
     if options.force_download and options.local_files_only:
         raise InvalidValueError(
             "force_download=True fetches again and local_files_only=True forbids it; leave one out"
         )
-    first, *others = files
-    paths = [_download(repo_id, first, revision, options)]
-    commit = HubCommit(repo_id, paths[0].parent.name)
-    paths += [_download(repo_id, name, commit.sha, options) for name in others]
-    return paths[0].parent, commit
-
-
-def _download(repo_id: str, name: str, revision: str | None, options: HubOptions) -> Path:
     # Late, because the client takes a while to load and built-in spaces need none.
     from huggingface_hub import hf_hub_download
 
-    with hub_errors(repo_id, f"{name!r} of revision {revision or 'main'!r}"):
-        return Path(
-            hf_hub_download(
+    folder = Path()
+    for name in files:
+        with hub_errors(repo_id, f"{name!r} of revision {revision or 'main'!r}"):
+            path = hf_hub_download(
                 repo_id,
                 name,
                 revision=revision,
-                cache_dir=options.cache_dir,
-                token=options.token,
-                local_files_only=options.local_files_only,
-                force_download=options.force_download,
                 library_name=LIBRARY_NAME,
                 library_version=__version__,
+                **asdict(options),
             )
-        )
+        folder = Path(path).parent
+        revision = folder.name
+    return folder, HubCommit(repo_id, folder.name)
 
 
 @contextmanager
@@ -293,44 +230,36 @@ def hub_errors(repo_id: str, what: str, *, pushes: bool = False) -> Iterator[Non
     except DxPrivacyError:
         raise
     except Exception as error:
-        ours = _refused(error, f"{repo_id}, {what}", pushes)
-        ours = ours or _not_transferred(error, f"{repo_id}, {what}")
+        ours = _translated(error, f"{repo_id}, {what}", pushes)
         if ours is None:
             raise
         raise ours from error
 
 
-def _refused(error: Exception, what: str, pushes: bool) -> DxPrivacyError | None:
-    """Return the error for something that the Hub, its client or the cache refuses."""
-    from huggingface_hub import errors
+def _translated(error: Exception, what: str, pushes: bool) -> DxPrivacyError | None:
+    """Return the error for a refusal or a broken connection; None for a fault of this machine."""
+    from huggingface_hub import constants, errors
 
     if isinstance(error, errors.HFValidationError):
         return InvalidValueError(f"{what}: expected a repository 'namespace/name': {error}")
     if isinstance(error, errors.LocalEntryNotFoundError):
-        return HubError(f"{what}: not in the cache, and {_why_not_fetched(error)}")
+        reason = f"{constants.ENDPOINT} cannot be reached; check the connection and try again"
+        if error.__cause__ is None:
+            reason = "local_files_only=True forbids to fetch it"
+        return HubError(f"{what}: not in the cache, and {_refusal(error.__cause__) or reason}")
     if isinstance(error, errors.EntryNotFoundError):
         return HubFileNotFoundError(f"{what}: there is no such file")
-    if isinstance(error, errors.OfflineModeIsEnabled):
-        return HubError(f"{what}: {_OFFLINE}")
-    if isinstance(error, errors.HfHubHTTPError):
-        return HubError(f"{what}: {_refusal(error)}")
+    if refusal := _refusal(error):
+        return HubError(f"{what}: {refusal}")
+    if isinstance(error, ValueError) and pushes:
+        return InvalidValueError(f"{what}: the Hub refuses the model card: {error}")
     if isinstance(error, ValueError):
-        if pushes:
-            return InvalidValueError(f"{what}: the Hub refuses the model card: {error}")
         return HubError(
             f"{what}: the client refuses the answer of the Hub ({error}); check HF_ENDPOINT, which "
             "names the server that is asked and trusted"
         )
-    return None
-
-
-def _not_transferred(error: Exception, what: str) -> HubError | None:
-    """Return the error for a broken connection; None for a fault of this machine."""
-    from huggingface_hub import constants
-    from huggingface_hub.errors import HfHubHTTPError
-
     # The root of all errors of the client's HTTP library, whichever one it uses.
-    if isinstance(error, HfHubHTTPError.__bases__[0]):
+    if isinstance(error, errors.HfHubHTTPError.__bases__[0]):
         return HubError(
             f"{what}: {constants.ENDPOINT} cannot be reached, or the connection broke "
             f"({type(error).__name__}); check it and try again"
@@ -340,23 +269,12 @@ def _not_transferred(error: Exception, what: str) -> HubError | None:
     return HubError(f"{what}: {error}; check the connection and try again") if wrapped else None
 
 
-def _why_not_fetched(error: Exception) -> str:
-    from huggingface_hub import constants
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-
-    if isinstance(error.__cause__, OfflineModeIsEnabled):
-        return _OFFLINE
-    if isinstance(error.__cause__, HfHubHTTPError):
-        return _refusal(error.__cause__)
-    if error.__cause__ is None:
-        return "local_files_only=True forbids to fetch it"
-    return f"{constants.ENDPOINT} cannot be reached; check the connection and try again"
-
-
-def _refusal(error: Exception) -> str:
-    """Say why the Hub refuses a request, and the remedy."""
+def _refusal(error: BaseException | None) -> str | None:
+    """Return the reason why the Hub, or HF_HUB_OFFLINE, refuses a request, and the remedy."""
     from huggingface_hub import errors
 
+    if isinstance(error, errors.OfflineModeIsEnabled):
+        return "HF_HUB_OFFLINE is set, which forbids to use the network; unset it"
     if isinstance(error, errors.GatedRepoError):
         return "its owner grants access one by one; ask for it on its page, then log in"
     if isinstance(error, errors.RepositoryNotFoundError):
@@ -366,7 +284,8 @@ def _refusal(error: Exception) -> str:
         )
     if isinstance(error, errors.RevisionNotFoundError):
         return "no such branch, tag or commit"
-    assert isinstance(error, errors.HfHubHTTPError)
+    if not isinstance(error, errors.HfHubHTTPError):
+        return None
     status = error.response.status_code
     said = f" ({error.server_message})" if error.server_message else ""
     return _BY_STATUS.get(status, f"the Hub answered {status}; try again later") + said

@@ -1,31 +1,65 @@
-"""Memory-mapped files, checked against their SHA-256; one matrix in one safetensors file.
-
-A file is read once through a buffer for its digest, so that its pages do not count as this
-process's memory, and mapped through the same open file, so that it cannot be exchanged between.
-"""
+"""Files that a digest protects: lines of text, bytes, and named tensors (safetensors)."""
 
 import hashlib
 import json
+import math
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy.errors import ArtifactError, InvalidValueError
+from hf_dxprivacy.errors import ArtifactError
 
-TENSOR = "vectors"
+# Types of tensors, by their names in safetensors.
 DTYPES: dict[str, np.dtype[Any]] = {
-    "F16": np.dtype("<f2"),
-    "F32": np.dtype("<f4"),
-    "F64": np.dtype("<f8"),
+    **{"F16": np.dtype("<f2"), "F32": np.dtype("<f4"), "F64": np.dtype("<f8")},
+    "I32": np.dtype("<i4"),
 }
 
 _CHUNK_BYTES = 1 << 20
 _LARGEST_HEADER = 1 << 16
+
+
+def require_digest(path: Path, found: str, expected: str, source: str = "config.json") -> None:
+    """Require the SHA-256 of a file to be the one that a configuration states.
+
+    Raises:
+        ArtifactError: If it is another.
+    """
+    if found != expected:
+        raise ArtifactError(
+            f"{path}: SHA-256 is {found}, but {source} says {expected}; the file was altered, "
+            "truncated or belongs to another artifact; fetch or save it again"
+        )
+
+
+def read_lines(path: Path, expected_sha256: str, source: str = "config.json") -> list[str]:
+    """Check a text file and return its lines.
+
+    Args:
+        path: The file, in UTF-8; every line ends in a newline.
+        expected_sha256: SHA-256 of the whole file, in hexadecimal.
+        source: The file that states it.
+
+    Raises:
+        ArtifactError: If it is missing, has another digest or is no such text.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
+    require_digest(path, hashlib.sha256(content).hexdigest(), expected_sha256, source)
+    try:
+        *lines, rest = content.decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise ArtifactError(f"{path}: not UTF-8 at byte {error.start}") from error
+    if rest:
+        raise ArtifactError(f"{path}: the last line does not end in a newline")
+    return lines
 
 
 def read_bytes(path: Path, expected_sha256: str) -> NDArray[np.uint8]:
@@ -44,141 +78,99 @@ def read_bytes(path: Path, expected_sha256: str) -> NDArray[np.uint8]:
     Raises:
         ArtifactError: If the file is missing, empty or has another digest; names it.
     """
+    digest, buffer = hashlib.sha256(), memoryview(bytearray(_CHUNK_BYTES))
     try:
         with path.open("rb") as file:
-            found, length = digest(file)
-            if not length:
+            while count := file.readinto(buffer):  # type: ignore[attr-defined]
+                digest.update(buffer[:count])
+            require_digest(path, digest.hexdigest(), expected_sha256)
+            if not file.tell():
                 raise ArtifactError(f"{path}: the file is empty; fetch or save it again")
-            require_digest(path, found, expected_sha256)
             return np.asarray(np.memmap(file, np.uint8, "r"))
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
 
 
-def digest(file: BinaryIO) -> tuple[str, int]:
-    """Return the SHA-256 of what is left of a file, in hexadecimal, and the number of its bytes."""
-    sha256 = hashlib.sha256()
-    buffer = memoryview(bytearray(_CHUNK_BYTES))
-    length = 0
-    while count := file.readinto(buffer):  # type: ignore[attr-defined]
-        sha256.update(buffer[:count])
-        length += count
-    return sha256.hexdigest(), length
+def read(path: Path, expected_sha256: str) -> dict[str, NDArray[Any]]:
+    """Check a safetensors file, and memory-map its tensors; see `read_bytes`.
 
-
-def require_digest(path: Path, found: str, expected: str) -> None:
-    """Require the digest of a file to be the one in the configuration.
+    Returns:
+        The tensors by name, read-only, backed by the file.
 
     Raises:
-        ArtifactError: If it is another.
+        ArtifactError: If the file is missing, has another digest or is malformed; names it.
     """
-    if found != expected:
+    content = read_bytes(path, expected_sha256)
+    size = struct.unpack("<Q", content[:8])[0] if len(content) > 8 else 0
+    if not 0 < size <= min(_LARGEST_HEADER, len(content) - 8):
+        raise ArtifactError(f"{path}: not a safetensors file, or truncated ({len(content)} bytes)")
+    start = 8 + size
+    try:
+        header = json.loads(content[8:start].tobytes())
+        layout = {
+            name: (*entry["data_offsets"], entry["shape"], DTYPES[entry["dtype"]])
+            for name, entry in header.items()
+            if name != "__metadata__"
+        }
+        numbers = [n for first, last, shape, _ in layout.values() for n in (first, last, *shape)]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArtifactError(
-            f"{path}: SHA-256 is {found}, but config.json says {expected}; the file was altered or "
-            "belongs to another artifact; fetch or save it again"
+            f"{path}: expected a safetensors header with tensors of {', '.join(DTYPES)}"
+        ) from error
+    whole = all(type(number) is int and number >= 0 for number in numbers)
+    end = 0
+    for first, last, shape, dtype in layout.values():
+        if not whole or first != end or last - first != math.prod(shape) * dtype.itemsize:
+            raise ArtifactError(f"{path}: the safetensors header contradicts itself")
+        end = last
+    if len(content) != start + end or not end:
+        raise ArtifactError(
+            f"{path}: expected {start + end} bytes, got {len(content)}; the file is empty, "
+            "truncated or has something appended"
         )
+    return {
+        name: content[start + first : start + last].view(dtype).reshape(shape)
+        for name, (first, last, shape, dtype) in layout.items()
+    }
 
 
-def dtype_name(vectors: NDArray[np.floating]) -> str:
-    """Return the name that safetensors gives to the dtype of a matrix.
-
-    Raises:
-        InvalidValueError: If it is not float16, float32 or float64.
-    """
-    for name, dtype in DTYPES.items():
-        if vectors.dtype.newbyteorder("<") == dtype:
-            return name
-    raise InvalidValueError(f"expected float16, float32 or float64 vectors, got {vectors.dtype}")
-
-
-def serialized(vectors: NDArray[np.floating]) -> Iterator[bytes | memoryview]:
-    """Yield the safetensors file of a matrix in pieces, as the safetensors library would write it.
+def pieces(tensors: Mapping[str, NDArray[Any]]) -> Iterator[bytes | memoryview]:
+    """Yield a safetensors file in pieces, as the safetensors library would write it.
 
     Args:
-        vectors: (V, n) of float16, float32 or float64.
+        tensors: Arrays of `DTYPES` by name; the library has them in the order of their names.
     """
-    name = dtype_name(vectors)
-    entry = {"dtype": name, "shape": list(vectors.shape), "data_offsets": [0, vectors.nbytes]}
-    header = json.dumps({TENSOR: entry}, separators=(",", ":")).encode()
+    entries, end = {}, 0
+    for name, array in tensors.items():
+        kind = f"{array.dtype.kind.upper()}{8 * array.dtype.itemsize}"
+        offsets = [end, end := end + array.nbytes]
+        entries[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": offsets}
+    header = json.dumps(entries, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)
     yield struct.pack("<Q", len(header)) + header
-    rows = max(1, _CHUNK_BYTES // max(1, vectors.strides[0]))
-    for start in range(0, len(vectors), rows):
-        part = np.ascontiguousarray(vectors[start : start + rows], dtype=DTYPES[name])
-        yield part.reshape(-1).view(np.uint8).data
+    for array in tensors.values():
+        rows = max(1, _CHUNK_BYTES // max(1, array.strides[0]))
+        for row in range(0, len(array), rows):
+            part = np.ascontiguousarray(array[row : row + rows], array.dtype.newbyteorder("<"))
+            yield part.reshape(-1).view(np.uint8).data
 
 
-def sha256(vectors: NDArray[np.floating]) -> str:
-    """Return the SHA-256 of the safetensors file of a matrix, in hexadecimal."""
+def sha256(tensors: Mapping[str, NDArray[Any]]) -> str:
+    """Return the SHA-256 of the safetensors file of arrays, in hexadecimal."""
     digest = hashlib.sha256()
-    for piece in serialized(vectors):
+    for piece in pieces(tensors):
         digest.update(piece)
     return digest.hexdigest()
 
 
-def read(path: Path, expected_sha256: str) -> NDArray[np.floating]:
-    """Check a safetensors file that holds one matrix, and memory-map the matrix.
-
-    The file is read once through a buffer for its digest, so that its pages do not count as this
-    process's memory, and mapped through the same open file, so that it cannot be exchanged between.
+def release(mapped: NDArray[Any]) -> None:
+    """Give the memory back that reading a mapped array has filled; it stays in the page cache.
 
     Args:
-        path: The file.
-        expected_sha256: SHA-256 of the whole file, in hexadecimal.
-
-    Returns:
-        (V, n) read-only matrix backed by the file.
-
-    Raises:
-        ArtifactError: If the file is missing, malformed or has another digest; names it.
+        mapped: An array that `read_bytes` returned, or a view of it; any other is left alone.
     """
-    try:
-        with path.open("rb") as file:
-            found, length = digest(file)
-            dtype, shape, offset = _layout(file, length, path)
-            require_digest(path, found, expected_sha256)
-            return np.asarray(np.memmap(file, dtype, "r", offset, shape))
-    except OSError as error:
-        raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
-
-
-def release(vectors: NDArray[np.floating]) -> None:
-    """Give the memory back that reading a mapped matrix has filled; it stays in the page cache.
-
-    Args:
-        vectors: A matrix that `read` returned; any other is left alone.
-    """
-    base: Any = vectors
+    base: Any = mapped
     while isinstance(base, np.ndarray):
         base = base.base
     if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         base.madvise(mmap.MADV_DONTNEED)
-
-
-def _layout(file: BinaryIO, length: int, path: Path) -> tuple[np.dtype[Any], tuple[int, int], int]:
-    file.seek(0)
-    start = file.read(8)
-    size = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
-    if not 0 < size <= min(_LARGEST_HEADER, length - 8):
-        raise ArtifactError(f"{path}: not a safetensors file, or truncated ({length} bytes)")
-    try:
-        header = json.loads(file.read(size))
-        entry = header[TENSOR]
-        dtype = DTYPES[entry["dtype"]]
-        rows, columns = entry["shape"]
-        first, last = entry["data_offsets"]
-        whole = all(type(value) is int and value >= 0 for value in (rows, columns, first, last))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ArtifactError(
-            f"{path}: expected a safetensors header with one two-dimensional tensor {TENSOR!r} of "
-            f"{', '.join(DTYPES)}"
-        ) from error
-    expected = rows * columns * dtype.itemsize if whole else -1
-    if set(header) - {"__metadata__"} != {TENSOR} or first != 0 or last != expected:
-        raise ArtifactError(f"{path}: the safetensors header contradicts itself")
-    if length != 8 + size + expected or expected == 0:
-        raise ArtifactError(
-            f"{path}: expected {8 + size + expected} bytes for shape {rows}x{columns}, got "
-            f"{length}; the file is empty, truncated or has something appended"
-        )
-    return dtype, (rows, columns), 8 + size

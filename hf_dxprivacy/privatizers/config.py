@@ -7,7 +7,7 @@ from types import NoneType
 from typing import Any, ClassVar, TypeVar
 
 from hf_dxprivacy.errors import ArtifactError, HubFileNotFoundError, InvalidValueError
-from hf_dxprivacy.hub import HubOptions, current_folder, fetch
+from hf_dxprivacy.hub import ArtifactSource, HubOptions, resolve
 from hf_dxprivacy.hub.artifact import (
     PRIVATIZER,
     read_json,
@@ -15,7 +15,6 @@ from hf_dxprivacy.hub.artifact import (
     require_fields,
     write_record,
 )
-from hf_dxprivacy.hub.download import may_be_repository
 from hf_dxprivacy.spaces import EmbeddingSpace, builtin_names
 
 FILE = PRIVATIZER
@@ -234,25 +233,24 @@ def _owner(entries: Mapping[str, Any]) -> str:
     return "SlotPrivatizer" if "selector" in entries else "DxPrivatizer"
 
 
-def find(name_or_path: str | Path, revision: str | None, access: HubOptions) -> Path | None:
-    """Find the folder of a stored privatizer.
+def find(
+    name_or_path: str | Path, revision: str | None, options: HubOptions
+) -> ArtifactSource | None:
+    """Find a stored privatizer.
 
     Returns:
-        The folder; None if what the name stands for holds no privatizer.
+        Where it is; None if what the name stands for holds no privatizer.
 
     Raises:
+        InvalidValueError: If the name stands for nothing.
         HubError: If the Hub refuses it or cannot be reached.
     """
-    text = str(name_or_path)
-    if Path(text).is_dir():
-        folder = current_folder(text)
-        return folder if (folder / FILE).is_file() else None
-    if not may_be_repository(text):
-        return None
+    what = "a space or a privatizer"
     try:
-        return fetch(text, (FILE,), revision, access)[0]
+        source = resolve(name_or_path, (FILE,), revision, options, what=what)
     except HubFileNotFoundError:
         return None
+    return source if (source.folder / FILE).is_file() else None
 
 
 _SPACE_KINDS = {"name": str, "commit": (str, NoneType), "digest": str}

@@ -20,7 +20,7 @@ from hf_dxprivacy.errors import (
     require_one_of,
 )
 from hf_dxprivacy.guarantee import PrivacyGuarantee, text_disclosures
-from hf_dxprivacy.hub import HubOptions, Publishable, cards, current_folder, fetch
+from hf_dxprivacy.hub import ArtifactSource, HubOptions, Publishable, cards
 from hf_dxprivacy.mechanisms import (
     FLAT,
     MECHANISMS,
@@ -530,10 +530,10 @@ class DxPrivatizer(SetOnce, Publishable):
         access = HubOptions(cache_dir, token, local_files_only, force_download)
         # A stored privatizer has its ε; looking for one costs a request that a space need not.
         if "epsilon" not in arguments:
-            folder = config.find(name_or_path, revision, access)
-            if folder is not None:
-                return cls._load(folder, access, arguments, str(name_or_path))
-        elif (current_folder(name_or_path) / config.FILE).is_file():
+            source = config.find(name_or_path, revision, access)
+            if source is not None:
+                return cls._load(source, arguments)
+        elif Path(name_or_path, config.FILE).is_file():
             raise InvalidValueError(
                 f"{name_or_path} holds a privatizer, which has its own ε: leave epsilon out, or "
                 "load it and make another privatizer over its space"
@@ -545,24 +545,22 @@ class DxPrivatizer(SetOnce, Publishable):
         return cls(space, **arguments)
 
     @classmethod
-    def _load(
-        cls: type[P], folder: Path, access: HubOptions, arguments: dict[str, Any], name: str
-    ) -> P:
+    def _load(cls: type[P], source: ArtifactSource, arguments: dict[str, Any]) -> P:
         if other := sorted(set(arguments) - set(cls._runtime_arguments)):
             raise InvalidTypeError(
                 f"a stored privatizer brings its own settings, got {', '.join(other)}; only "
                 f"{', '.join(cls._runtime_arguments)} may be given. To change more, load it and "
                 "make another privatizer over its space"
             )
+        folder = source.folder
         stored = PrivatizerConfig.read(folder, cls._owner)
         try:
-            space = stored.space.load(access, required_index(stored.mechanism, stored.options))
+            index = required_index(stored.mechanism, stored.options)
+            space = stored.space.load(source.options, index)
             own = stored.arguments()
             if stored.selector is not None:
-                # What is on the Hub is fetched file by file; the folder has the commit's name.
-                if not Path(name).is_dir():
-                    files = (config.FILE, *selector_storage.files(stored.selector))
-                    fetch(name, files, folder.name, access)
+                for name in selector_storage.files(stored.selector):
+                    source.file(name)
                 own["selector"] = selector_storage.load(stored.selector, folder)
             privatizer = cls(space, **own | arguments)
         except (InvalidTypeError, InvalidValueError) as error:

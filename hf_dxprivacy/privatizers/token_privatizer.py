@@ -300,20 +300,21 @@ class TokenPrivatizer(SetOnce, Publishable):
                 "ids_column, seed, device and budget may be given"
             )
         options = HubOptions(cache_dir, token, local_files_only, force_download)
-        folder = config.find(name_or_path, revision, options)
-        if folder is None:
+        source = config.find(name_or_path, revision, options)
+        if source is None:
             raise InvalidValueError(
                 f"{name_or_path} holds no privatizer; TokenPrivatizer(space, tokenizer, mechanism, "
                 "epsilon) makes one over a space"
             )
-        stored = TokenPrivatizerConfig.read(folder, "TokenPrivatizer")
-        require_fields(folder / config.FILE, stored.tokenizer, {"name": str, "digest": str})
+        path = source.folder / config.FILE
+        stored = TokenPrivatizerConfig.read(source.folder, "TokenPrivatizer")
+        require_fields(path, stored.tokenizer, {"name": str, "digest": str})
         name, digest = stored.tokenizer["name"], stored.tokenizer["digest"]
         if tokenizer is None:
             tokenizer = _load_tokenizer(name, digest, options)
         if _digest(TokenVocabulary.of(tokenizer)) != digest:
             raise ArtifactError(
-                f"{folder / config.FILE}: the tokenizer {name!r} has another vocabulary than the "
+                f"{path}: the tokenizer {name!r} has another vocabulary than the "
                 "one that the privatizer was saved with; make a new privatizer"
             )
         try:
@@ -321,7 +322,7 @@ class TokenPrivatizer(SetOnce, Publishable):
             own = {"ids_column": stored.ids_column, **stored.options, **arguments}
             privatizer = cls(space, tokenizer, stored.mechanism, stored.epsilon, **own)
         except (InvalidTypeError, InvalidValueError) as error:
-            raise ArtifactError(f"{folder / config.FILE}: {error}") from error
+            raise ArtifactError(f"{path}: {error}") from error
         privatizer._tokenizer = {"name": name, "digest": digest}
         logger.warning("loaded a privatizer that is %s", str(privatizer.guarantee).split("\n")[0])
         return privatizer

@@ -1,25 +1,16 @@
 """A rooted tree over the words of a space, laid out so that every cluster is a range of places."""
 
-import hashlib
-import json
-import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hf_dxprivacy._runtime import lazy_property
-from hf_dxprivacy.errors import ArtifactError, HubFileNotFoundError, InvalidValueError
-from hf_dxprivacy.hub import HubOptions, tensors
-from hf_dxprivacy.hub.artifact import CONFIG
-from hf_dxprivacy.hub.download import ArtifactSource
-
-FILE = "hierarchy.safetensors"
-ENTRY = "hierarchy"
+from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.hub import tensors
 
 _FIELDS = ("order", "parents", "sizes", "starts")
 _DTYPE = np.dtype("<i4")
@@ -47,6 +38,7 @@ class Hierarchy:
         starts: (C,) int32, first place of each cluster.
         sizes: (C,) int32, number of words of each cluster.
         method: How the tree was made, in words.
+        stored_sha256: `sha256` if a digest check has found it already.
 
     Raises:
         InvalidValueError: If the arrays are not such a tree; says why.
@@ -57,6 +49,7 @@ class Hierarchy:
     starts: NDArray[np.int32]
     sizes: NDArray[np.int32]
     method: str = field(default="", compare=False)
+    stored_sha256: str | None = None
 
     def __post_init__(self) -> None:
         for name in _FIELDS:
@@ -158,41 +151,37 @@ class Hierarchy:
         enough = np.flatnonzero(2 * held >= len(rows))
         return int(enough[self.sizes[enough].argmin()])
 
+    @property
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name, as they are stored."""
+        return {name: getattr(self, name) for name in _FIELDS}
+
     @lazy_property
     def sha256(self) -> str:
-        """SHA-256 of `serialized`, in hexadecimal."""
-        return hashlib.sha256(self.serialized()).hexdigest()
-
-    def serialized(self) -> bytes:
-        """Return the tree as a safetensors file."""
-        header = file_header(len(self), len(self.sizes))
-        return header + b"".join(getattr(self, name).tobytes() for name in _FIELDS)
+        """SHA-256 of the file of `tensors`, in hexadecimal."""
+        return self.stored_sha256 or tensors.sha256(self.tensors)
 
     @classmethod
-    def from_serialized(
-        cls, content: NDArray[np.uint8], size: int, clusters: int, method: str
+    def from_tensors(
+        cls, stored: Mapping[str, NDArray[Any]], size: int, entry: Mapping[str, Any]
     ) -> "Hierarchy":
-        """Read what `serialized` wrote; the arrays are views of the bytes.
+        """Make a tree of `tensors` that were stored; they are used in place.
 
         Args:
-            content: (bytes,) uint8.
+            stored: The arrays by name.
             size: V.
-            clusters: C.
-            method: How the tree was made.
+            entry: "clusters" C, "method", and "sha256" of the file.
 
         Raises:
-            InvalidValueError: If the bytes are no such tree.
+            InvalidValueError: If they are no such tree.
         """
-        header = file_header(size, max(clusters, 0))
-        bytes_ = _DTYPE.itemsize * sum(_shapes(size, clusters).values())
-        if len(content) != len(header) + bytes_ or bytes(content[: len(header)]) != header:
+        clusters = entry["clusters"]
+        lengths = dict(zip(_FIELDS, (size, clusters + size, clusters, clusters), strict=True))
+        if {name: (array.dtype, array.shape) for name, array in stored.items()} != {
+            name: (_DTYPE, (length,)) for name, length in lengths.items()
+        }:
             raise InvalidValueError(f"this is no tree of {clusters} clusters over {size} words")
-        arrays, start = {}, len(header)
-        for name, length in _shapes(size, clusters).items():
-            stop = start + _DTYPE.itemsize * length
-            arrays[name] = content[start:stop].view(_DTYPE)
-            start = stop
-        return cls(**arrays, method=method)
+        return cls(**stored, method=entry["method"], stored_sha256=entry["sha256"])
 
     @lazy_property
     def places(self) -> NDArray[np.int64]:
@@ -356,79 +345,6 @@ class Hierarchy:
             low = np.minimum(low[:-half], low[half:])
             high = np.maximum(high[:-half], high[half:])
         return least, most
-
-
-def entry(tree: Hierarchy, digest: str) -> dict[str, Any]:
-    """Return what the configuration of a space says of its tree.
-
-    Args:
-        tree: The tree.
-        digest: Digest of the space that it belongs to.
-    """
-    return {
-        "method": tree.method,
-        "clusters": len(tree.sizes),
-        "sha256": tree.sha256,
-        "space": digest,
-    }
-
-
-def load(
-    config: dict[str, Any], size: int, digest: str, source: ArtifactSource, access: HubOptions
-) -> Hierarchy:
-    """Load the tree that is stored beside the vectors of a space, as its configuration says.
-
-    The file is memory-mapped, and checked completely.
-
-    Args:
-        config: What ``config.json`` says.
-        size: V.
-        digest: Digest of the space.
-        source: Where the space was loaded from; on the Hub, the tree is fetched from that commit.
-        access: How to reach the Hub.
-
-    Raises:
-        ArtifactError: If the tree belongs to another space or is damaged; names the file.
-        HubError: If the Hub refuses it or cannot be reached.
-    """
-    try:
-        path = source.file(FILE, access)
-    except HubFileNotFoundError as error:
-        raise ArtifactError(str(error)) from error
-    with source.errors_named():
-        stored = _described(config[ENTRY], digest, source.folder / CONFIG)
-        content = tensors.read_bytes(path, stored["sha256"])
-        try:
-            return Hierarchy.from_serialized(content, size, stored["clusters"], stored["method"])
-        except InvalidValueError as error:
-            raise ArtifactError(f"{path}: {error}; make it again with build_hierarchy") from error
-
-
-def _described(stored: Any, digest: str, path: Path) -> dict[str, Any]:
-    kinds = {"method": str, "clusters": int, "sha256": str, "space": str}
-    if not isinstance(stored, dict) or not all(
-        type(stored.get(name)) is kind for name, kind in kinds.items()
-    ):
-        raise ArtifactError(f"{path}: the entry {ENTRY} lacks one of {', '.join(kinds)}")
-    if stored["space"] != digest:
-        raise ArtifactError(f"{path}: {FILE} was made for another space than this one")
-    return stored
-
-
-def file_header(size: int, clusters: int) -> bytes:
-    """Return the safetensors header of a tree with C clusters over V words."""
-    entries, start = {}, 0
-    for name, length in _shapes(size, clusters).items():
-        stop = start + _DTYPE.itemsize * length
-        entries[name] = {"dtype": "I32", "shape": [length], "data_offsets": [start, stop]}
-        start = stop
-    header = json.dumps(entries, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % 8)
-    return struct.pack("<Q", len(header)) + header
-
-
-def _shapes(size: int, clusters: int) -> dict[str, int]:
-    return {"order": size, "parents": clusters + size, "sizes": clusters, "starts": clusters}
 
 
 def _check(

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from hf_dxprivacy._runtime import CPU, lazy_property
 from hf_dxprivacy.errors import (
-    ArtifactError,
     InvalidTypeError,
     InvalidValueError,
     require_at_least,
@@ -21,12 +20,12 @@ from hf_dxprivacy.errors import (
 )
 from hf_dxprivacy.hub import HubCommit, HubOptions, Publishable, cards, tensors
 from hf_dxprivacy.hub import artifact as folder
-from hf_dxprivacy.hub.download import ArtifactSource, resolve, resolve_again
+from hf_dxprivacy.hub.download import resolve
 from hf_dxprivacy.search import VectorIndex
 from hf_dxprivacy.spaces import (
-    ann_artifact,
     checks,
     distance_bounds,
+    index_quality,
     linkage,
     metrics,
     models,
@@ -37,7 +36,6 @@ from hf_dxprivacy.spaces.distance_bounds import DistanceBounds
 from hf_dxprivacy.spaces.distances import Distances, nearest, sampled_distances
 from hf_dxprivacy.spaces.hierarchy import Hierarchy
 from hf_dxprivacy.spaces.partition import BLOCKS, Partition, TorchPartition
-from hf_dxprivacy.spaces.space_artifact import ArtifactParts
 from hf_dxprivacy.text.shapes import FAMILIES, SHAPES
 
 NEIGHBOUR_RANKS = (1, 10, 100)
@@ -291,7 +289,7 @@ class EmbeddingSpace(Publishable):
         """
         access = HubOptions(cache_dir, token, local_files_only, force_download)
         source = resolve(name_or_path, space_artifact.READ, revision, access)
-        return cls._read(source, ArtifactParts(index, neighbour_lists), access)
+        return space_artifact.load(cls, source, index, neighbour_lists)
 
     def build_index(self, kind: str) -> "EmbeddingSpace":
         """Return this space with an index for approximate search, which is saved and pushed too.
@@ -309,7 +307,7 @@ class EmbeddingSpace(Publishable):
             InvalidTypeError: If it is not a string.
             InvalidValueError: If the space is not Euclidean, or faiss cannot build such an index.
         """
-        return self._with(index=ann_artifact.build(self, kind), location=None, commit=None)
+        return self._with(index=index_quality.build(self, kind), location=None, commit=None)
 
     def build_neighbours(self, k: int = BLOCKS, progress: bool = True) -> "EmbeddingSpace":
         """Return this space with stored bounds of distances, saved and pushed too.
@@ -462,10 +460,7 @@ class EmbeddingSpace(Publishable):
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:
-        space_artifact.register(self)
-        location = self.location or str(space_artifact.cache_space(self))
-        parts = ArtifactParts.of(self)
-        return _restore, (location, self.commit, space_artifact.identity(self), parts)
+        return _restore, space_artifact.reference(self)
 
     @property
     def dim(self) -> int:
@@ -494,7 +489,7 @@ class EmbeddingSpace(Publishable):
     @lazy_property
     def vectors_sha256(self) -> str:
         """SHA-256 of the vectors as they would be saved, in hexadecimal."""
-        return self.stored_sha256.get("vectors") or tensors.sha256(self.vectors)
+        return self.stored_sha256.get("vectors") or tensors.sha256({folder.TENSOR: self.vectors})
 
     @property
     def centroid(self) -> NDArray[np.float64]:
@@ -643,30 +638,6 @@ class EmbeddingSpace(Publishable):
             raise InvalidValueError("the word is not in the vocabulary; check with `in` first")
         return int(self._rows[word] if isinstance(word, str) else word)
 
-    @classmethod
-    def _read(
-        cls, source: ArtifactSource, parts: ArtifactParts, access: HubOptions
-    ) -> "EmbeddingSpace":
-        with source.errors_named():
-            artifact = folder.read_artifact(source.folder)
-        try:
-            found = space_artifact.description(artifact)
-            cache = SpaceCache(found.pop("neighbour_medians"), {}, found.pop("certificates"))
-            space = cls(
-                artifact.words,
-                artifact.vectors,
-                location=source.location,
-                commit=source.commit,
-                cache=cache,
-                **found,
-            )
-        except (InvalidValueError, InvalidTypeError) as error:
-            raise ArtifactError(f"{source.folder / folder.CONFIG}: {error}") from error
-        tensors.release(artifact.vectors)
-        space = space._with(**parts.load(space, artifact.config, source, access))
-        space_artifact.register(space)
-        return space
-
     def _with(self, **changes: Any) -> "EmbeddingSpace":
         """Return a copy with other attributes, not validated again, and with the same cache."""
         space = object.__new__(EmbeddingSpace)
@@ -693,17 +664,8 @@ class EmbeddingSpace(Publishable):
         cards.require_licence(license, self.provenance)
 
 
-def _restore(
-    location: str, commit: HubCommit | None, identity: str, parts: ArtifactParts
-) -> EmbeddingSpace:
-    space = space_artifact.registered(identity)
-    if space is None:
-        source = resolve_again(location, commit, parts.files)
-        space = EmbeddingSpace._read(source, parts, HubOptions())
-        if space_artifact.identity(space) != identity:
-            raise space_artifact.mismatch(location, identity, space_artifact.identity(space))
-    space_artifact.register(space, keep=True)
-    return space
+def _restore(*arguments: Any) -> EmbeddingSpace:
+    return space_artifact.restore(EmbeddingSpace, *arguments)
 
 
 def _sha256(content: bytes) -> str:

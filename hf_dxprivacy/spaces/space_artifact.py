@@ -1,4 +1,9 @@
-"""Embedding spaces as artifacts in folders, and shared between processes by digest."""
+"""Embedding spaces as artifacts in folders, and shared between processes by digest.
+
+An index is read by faiss, in C++, and stored bounds of distances cannot be checked without
+computing them again. Their digests in ``config.json`` show damage and exchange, not malice: they
+are loaded only if the caller asks for them.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +12,67 @@ import shutil
 import tempfile
 import weakref
 from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError, require_within
-from hf_dxprivacy.hub import HubOptions, cache_dir, cards
-from hf_dxprivacy.hub import artifact as folder
-from hf_dxprivacy.hub.download import ArtifactSource
-from hf_dxprivacy.spaces import ann_artifact, distance_bounds, hierarchy
+import numpy as np
+
+from hf_dxprivacy.errors import (
+    ArtifactError,
+    HubFileNotFoundError,
+    InvalidTypeError,
+    InvalidValueError,
+    require_within,
+)
+from hf_dxprivacy.hub import HubCommit, artifact, cache_dir, cards, tensors
+from hf_dxprivacy.hub.download import ArtifactSource, resolve
+from hf_dxprivacy.search import VectorIndex
+from hf_dxprivacy.spaces.distance_bounds import DistanceBounds
+from hf_dxprivacy.spaces.hierarchy import Hierarchy
 
 if TYPE_CHECKING:
     from hf_dxprivacy.spaces.space import EmbeddingSpace
 
 logger = logging.getLogger(__name__)
 
-# Files that every space is read from, and all that saving one may write.
-READ = (folder.CONFIG, folder.VOCABULARY, folder.VECTORS)
-PARTS = (ann_artifact.FILE, distance_bounds.FILE, hierarchy.FILE)
-FILES = (*READ, *PARTS, cards.README, cards.PICTURE)
+T = TypeVar("T")
 
-NESTED = ("provenance", "certificates", "figures")
+
+@dataclass(frozen=True)
+class Sidecar:
+    """An optional file of a space.
+
+    Attributes:
+        entry: The entry of ``config.json`` that describes it, and the attribute of a space.
+        file: Its name.
+        what: A space without it is stored without this, in messages.
+        kinds: Type of each field of the entry: "sha256" is the digest of the file, "space" or
+            "vectors_sha256" that of what it belongs to.
+    """
+
+    entry: str
+    file: str
+    what: str
+    kinds: Mapping[str, type]
+
+
+_TEXTS = dict.fromkeys(("kind", "factory", "faiss", "sha256", "vectors_sha256"), str)
+INDEX = Sidecar("index", "index.faiss", "an index", {**_TEXTS, "quality": dict})
+BOUNDS = Sidecar(
+    *("neighbour_lists", "neighbours.safetensors", "lists of neighbours"),
+    {"k": int, "sha256": str, "space": str},
+)
+TREE = Sidecar(
+    *("hierarchy", "hierarchy.safetensors", "a tree"),
+    {"method": str, "clusters": int, "sha256": str, "space": str},
+)
+SIDECARS = (INDEX, BOUNDS, TREE)
+
+# Files that every space is read from, and all that saving one may write.
+READ = (artifact.CONFIG, artifact.VOCABULARY, artifact.VECTORS)
+FILES = (*READ, *(part.file for part in SIDECARS), cards.README, cards.PICTURE)
 
 # The spaces of this process by identity, so that a worker loads each one once; a forked child
 # inherits its parent's and so the very same memory. The last few that were unpickled are kept
@@ -36,80 +81,140 @@ _known: weakref.WeakValueDictionary[str, EmbeddingSpace] = weakref.WeakValueDict
 _recent: deque[EmbeddingSpace] = deque(maxlen=4)
 
 
-@dataclass(frozen=True)
-class ArtifactParts:
-    """Optional parts of the artifact of a space.
-
-    Attributes:
-        index: Kind of its index; None for no index.
-        bounds: Whether with stored distance bounds.
-    """
-
-    index: str | None = None
-    bounds: bool = False
-
-    @classmethod
-    def of(cls, space: EmbeddingSpace) -> ArtifactParts:
-        """Return the parts that a space has."""
-        kind = None if space.index is None else space.index.kind
-        return cls(kind, space.neighbour_lists is not None)
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Files to fetch, including the optional parts."""
-        wanted = {ann_artifact.FILE: self.index is not None, distance_bounds.FILE: self.bounds}
-        return (*READ, *(name for name, is_wanted in wanted.items() if is_wanted))
-
-    def load(
-        self,
-        space: EmbeddingSpace,
-        config: dict[str, Any],
-        source: ArtifactSource,
-        access: HubOptions,
-    ) -> dict[str, Any]:
-        """Load the parts, by the names of the attributes of a space.
-
-        Args:
-            space: The space.
-            config: What ``config.json`` says.
-            source: Where the space was loaded from.
-            access: How to reach the Hub.
-
-        Raises:
-            ArtifactError: If one is missing, damaged or of another space.
-            HubError: If the Hub refuses it or cannot be reached.
-        """
-        size, digest = len(space), space.digest
-        found: dict[str, Any] = {}
-        if config.get(hierarchy.ENTRY) is not None:
-            found["hierarchy"] = hierarchy.load(config, size, digest, source, access)
-        if self.index is not None:
-            found["index"] = ann_artifact.load(space, self.index, config, source, access)
-        if self.bounds:
-            found["neighbour_lists"] = distance_bounds.load(config, size, digest, source, access)
-        return found
-
-
-def register(space: EmbeddingSpace, keep: bool = False) -> None:
-    """Make a space known under its identity, and with `keep` hold on to it for a while."""
-    _known[identity(space)] = space
-    if keep and not any(kept is space for kept in _recent):
-        _recent.append(space)
-
-
-def registered(identity: str) -> EmbeddingSpace | None:
-    """Return the space of this identity if this process has it."""
-    return _known.get(identity)
-
-
 def identity(space: EmbeddingSpace) -> str:
     """Return the digests of a space and of its parts: of all that must come back."""
     parts = (space.index, space.neighbour_lists, space.hierarchy)
     return "-".join([space.digest, *(part.sha256 for part in parts if part is not None)])
 
 
+def load(
+    make: type[EmbeddingSpace], source: ArtifactSource, index: str | None, neighbour_lists: bool
+) -> EmbeddingSpace:
+    """Load a space, with its tree if it has one, and make it known under its identity.
+
+    Args:
+        make: The class.
+        source: Where it is.
+        index: Kind of the index to load too.
+        neighbour_lists: Whether to load the stored bounds of distances too.
+
+    Raises:
+        ArtifactError: If a file is missing, damaged or of another space.
+        HubError: If the Hub refuses a file or cannot be reached.
+    """
+    path = source.folder / artifact.CONFIG
+    with source.errors_named():
+        stored = artifact.read_artifact(source.folder)
+    config = stored.config
+    try:
+        arguments, remembered = _described(config, source)
+        space = make(stored.words, stored.vectors, **arguments)
+    except (InvalidValueError, InvalidTypeError) as error:
+        raise ArtifactError(f"{path}: {error}") from error
+    tensors.release(stored.vectors)
+    for name, values in remembered.items():
+        getattr(space.cache, name).update(values)
+
+    parts: dict[str, Any] = {}
+    if config.get(TREE.entry) is not None:
+        remedy = "make it again with build_hierarchy"
+        entry = _entry(config, TREE, path, remedy)
+        parts[TREE.entry] = _read(
+            *(source, TREE, entry, space.digest, remedy),
+            lambda content: Hierarchy.from_tensors(content, len(space), entry),
+        )
+    if index is not None:
+        remedy = f"make one with space.build_index({index!r}), or load without index="
+        described = _entry(config, INDEX, path, remedy)
+        if described["kind"] != index:
+            raise ArtifactError(
+                f"{path}: the index is of kind {described['kind']!r}, not {index!r}; {remedy}"
+            )
+        parts[INDEX.entry] = _read(
+            *(source, INDEX, described, space.vectors_sha256, remedy),
+            lambda content: VectorIndex(
+                *(index, described["factory"], content),
+                vectors=np.ascontiguousarray(space.vectors, dtype=np.float32),
+                quality=described["quality"],
+                faiss_version=described["faiss"],
+                stored_sha256=described["sha256"],
+            ),
+        )
+    if neighbour_lists:
+        remedy = "make lists with space.build_neighbours(), or load without neighbour_lists="
+        bounds = _entry(config, BOUNDS, path, remedy)
+        parts[BOUNDS.entry] = _read(
+            *(source, BOUNDS, bounds, space.digest, remedy),
+            lambda content: DistanceBounds.from_tensors(content, len(space), bounds),
+        )
+    space = space._with(**parts)
+    _known[identity(space)] = space
+    return space
+
+
+def stored_parts(folder: Path) -> dict[str, Any]:
+    """Return the arguments of `EmbeddingSpace.from_pretrained` that load all that a folder holds.
+
+    Raises:
+        ArtifactError: If the folder holds no artifact, or one of which the index is not described.
+    """
+    config, kind = artifact.read_config(folder), None
+    if config.get(INDEX.entry) is not None:
+        kind = _entry(config, INDEX, folder / artifact.CONFIG, "save the space again")["kind"]
+    return {"index": kind, "neighbour_lists": config.get(BOUNDS.entry) is not None}
+
+
+def reference(space: EmbeddingSpace) -> tuple[str, HubCommit | None, str, str | None, bool]:
+    """Return the arguments of `restore`; a space in memory is saved in the user's cache first."""
+    _known[identity(space)] = space
+    location = space.location or str(cache_space(space))
+    kind = None if space.index is None else space.index.kind
+    return location, space.commit, identity(space), kind, space.neighbour_lists is not None
+
+
+def restore(
+    make: type[EmbeddingSpace],
+    location: str,
+    commit: HubCommit | None,
+    wanted: str,
+    index: str | None,
+    neighbour_lists: bool,
+) -> EmbeddingSpace:
+    """Return a pickled space: the one that this process has, or else loaded, perhaps elsewhere.
+
+    Args:
+        make: The class.
+        location: The attribute of the space that was pickled.
+        commit: The attribute of that space.
+        wanted: Its `identity`.
+        index: Kind of its index.
+        neighbour_lists: Whether it has stored bounds.
+
+    Raises:
+        ArtifactError: If there is another space now, or a file is damaged.
+    """
+    space = _known.get(wanted)
+    if space is None:
+        if commit is None:
+            source = resolve(location, READ)
+        elif all((Path(location) / name).is_file() for name in READ):
+            source = ArtifactSource(Path(location), location, commit)
+        else:
+            source = resolve(commit.repo_id, READ, commit.sha)
+        space = load(make, source, index, neighbour_lists)
+        if (found := identity(space)) != wanted:
+            raise ArtifactError(
+                f"{location}: expected the space with digest {wanted}, found {found}; the folder "
+                "was changed after the space was pickled; load the space and pickle it again"
+            )
+    if not any(kept is space for kept in _recent):
+        _recent.append(space)
+    return space
+
+
 def write(space: EmbeddingSpace, directory: Path) -> None:
     """Write a space into a folder; optional parts of an earlier one do not stay behind."""
+    entries, files = written_parts(space)
     config: dict[str, Any] = {
         "metric": space.metric,
         "scale": space.scale,
@@ -117,24 +222,45 @@ def write(space: EmbeddingSpace, directory: Path) -> None:
         "neighbour_distances": {str(k): d for k, d in space.cache.neighbour_distances.items()},
         "certificates": space.certificates,
         "figures": space.figures,
+        **({"shapes": list(space.shapes)} if space.shapes else {}),
+        **entries,
     }
-    if space.shapes:
-        config["shapes"] = list(space.shapes)
-    files: dict[str, bytes | memoryview] = {}
-    if space.index is not None:
-        config[ann_artifact.ENTRY] = ann_artifact.entry(space.index, space.vectors_sha256)
-        files[ann_artifact.FILE] = space.index.content.data
-    if space.neighbour_lists is not None:
-        config[distance_bounds.ENTRY] = distance_bounds.entry(space.neighbour_lists, space.digest)
-        files[distance_bounds.FILE] = space.neighbour_lists.content.data
-    if space.hierarchy is not None:
-        config[hierarchy.ENTRY] = hierarchy.entry(space.hierarchy, space.digest)
-        files[hierarchy.FILE] = space.hierarchy.serialized()
-    folder.write_artifact(
+    artifact.write_artifact(
         directory, vectors=space.vectors, words=space.words, config=config, files=files
     )
-    for name in set(PARTS) - set(files):
-        (directory / name).unlink(missing_ok=True)
+    for part in SIDECARS:
+        if part.file not in files:
+            (directory / part.file).unlink(missing_ok=True)
+
+
+def written_parts(
+    space: EmbeddingSpace,
+) -> tuple[dict[str, Any], dict[str, Iterable[bytes | memoryview]]]:
+    """Return the entries in ``config.json`` of the parts of a space, and their files in pieces."""
+    entries: dict[str, Any] = {}
+    files: dict[str, Iterable[bytes | memoryview]] = {}
+    if (index := space.index) is not None:
+        files[INDEX.file] = [index.content.data]
+        entries[INDEX.entry] = {
+            "kind": index.kind,
+            "factory": index.factory,
+            "faiss": index.faiss_version,
+            "sha256": index.sha256,
+            "vectors_sha256": space.vectors_sha256,
+            "quality": index.quality,
+        }
+    if (bounds := space.neighbour_lists) is not None:
+        files[BOUNDS.file] = tensors.pieces(bounds.tensors)
+        entries[BOUNDS.entry] = {"k": bounds.k, "sha256": bounds.sha256, "space": space.digest}
+    if (tree := space.hierarchy) is not None:
+        files[TREE.file] = tensors.pieces(tree.tensors)
+        entries[TREE.entry] = {
+            "method": tree.method,
+            "clusters": len(tree.sizes),
+            "sha256": tree.sha256,
+            "space": space.digest,
+        }
+    return entries, files
 
 
 def cache_space(space: EmbeddingSpace) -> Path:
@@ -147,7 +273,7 @@ def cache_space(space: EmbeddingSpace) -> Path:
     """
     shelf = cache_dir().absolute() / "spaces"
     final = shelf / identity(space)
-    if (final / folder.CONFIG).is_file():
+    if (final / artifact.CONFIG).is_file():
         return final
     shelf.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=shelf, prefix=".") as beside:
@@ -156,67 +282,99 @@ def cache_space(space: EmbeddingSpace) -> Path:
         try:
             written.rename(final)
         except OSError:
-            if not (final / folder.CONFIG).is_file():
+            if not (final / artifact.CONFIG).is_file():
                 # What is there is no artifact, for instance the remains of an interrupted clean-up.
                 shutil.rmtree(final, ignore_errors=True)
                 written.rename(final)
     return final
 
 
-def description(artifact: folder.Artifact) -> dict[str, Any]:
-    """Return the constructor arguments of a space that a config gives.
+def _described(
+    config: dict[str, Any], source: ArtifactSource
+) -> tuple[dict[str, Any], dict[str, dict[Any, Any]]]:
+    """Return the constructor arguments of a space that a config gives, and values of its cache.
 
     Measurements that no digest protects from damage are left out: a level that lost a digit states
     a guarantee that does not hold, and only computing it anew would show it. So the first use does.
-
-    Raises:
-        InvalidValueError: If an entry is missing, of the wrong kind or altered.
     """
-    config = artifact.config
-    try:
-        found = {"metric": config["metric"], "scale": config["scale"]}
-    except KeyError as error:
-        raise InvalidValueError(f"missing {error.args[0]!r}") from error
-    for name in NESTED:
-        found[name] = config.get(name, {})
-        if not isinstance(found[name], dict):
-            raise InvalidTypeError(f"expected {name} to be an object, got {found[name]!r}")
-    if config.get("shapes"):
-        found["shapes"] = _shapes(config["shapes"])
-    found["neighbour_medians"] = _neighbour_distances(config)
-    if not folder.is_bound(config):
-        if found["certificates"]:
+    if missing := [name for name in ("metric", "scale") if name not in config]:
+        raise InvalidValueError(f"missing {missing[0]!r}")
+    nested = {name: config.get(name, {}) for name in ("provenance", "certificates", "figures")}
+    for name, value in nested.items():
+        if not isinstance(value, dict):
+            raise InvalidTypeError(f"expected {name} to be an object, got {value!r}")
+    shapes = config.get("shapes") or []
+    if not isinstance(shapes, list) or not all(isinstance(shape, str) for shape in shapes):
+        raise InvalidTypeError(f"expected shapes to be a list of words, got {shapes!r}")
+    medians = config.get("neighbour_distances", {})
+    if not isinstance(medians, dict) or not all(rank.isdecimal() for rank in medians):
+        raise InvalidValueError("expected neighbour_distances to map ranks to distances")
+    require_within(
+        *(0.0, float("inf")),
+        **{f"neighbour_distances[{rank}]": value for rank, value in medians.items()},
+    )
+    remembered = {
+        "certificates": nested.pop("certificates"),
+        "neighbour_distances": {int(rank): float(value) for rank, value in medians.items()},
+    }
+    if not artifact.is_bound(config):
+        if remembered["certificates"]:
             logger.warning(
                 "%s was written by version 0.2, without a digest of its privacy levels; "
                 "'calibrated' computes them anew. Saving the space again stores them with a digest",
-                artifact.folder,
+                source.folder,
             )
-        found |= {"certificates": {}, "figures": {}, "neighbour_medians": {}}
-    found["stored_sha256"] = {"vocabulary": config["vocabulary_sha256"]}
+        remembered, nested["figures"] = {}, {}
+    arguments = {
+        "metric": config["metric"],
+        "scale": config["scale"],
+        "shapes": tuple(shapes),
+        "location": source.location,
+        "commit": source.commit,
+        "stored_sha256": {"vocabulary": config["vocabulary_sha256"]},
+        **nested,
+    }
     # float16 is held as float32, whose digest is another one.
     if config["dtype"] != "float16":
-        found["stored_sha256"]["vectors"] = config["vectors_sha256"]
-    return found
+        arguments["stored_sha256"]["vectors"] = config["vectors_sha256"]
+    return arguments, remembered
 
 
-def _shapes(stored: Any) -> tuple[str, ...]:
-    if not isinstance(stored, list) or not all(isinstance(shape, str) for shape in stored):
-        raise InvalidTypeError(f"expected shapes to be a list of words, got {stored!r}")
-    return tuple(stored)
+def _entry(config: dict[str, Any], part: Sidecar, path: Path, remedy: str) -> dict[str, Any]:
+    """Return the entry of ``config.json``, which is in `path`, that describes an optional file."""
+    entry = config.get(part.entry)
+    if entry is None:
+        raise ArtifactError(f"{path}: this space is stored without {part.what}; {remedy}")
+    if not isinstance(entry, dict) or not all(
+        type(entry.get(field)) is kind for field, kind in part.kinds.items()
+    ):
+        raise ArtifactError(
+            f"{path}: the entry {part.entry} lacks one of {', '.join(part.kinds)}; {remedy}"
+        )
+    return entry
 
 
-def _neighbour_distances(config: dict[str, Any]) -> dict[int, float]:
-    stored = config.get("neighbour_distances", {})
-    if not isinstance(stored, dict) or not all(rank.isdecimal() for rank in stored):
-        raise InvalidValueError("expected neighbour_distances to map ranks to distances")
-    for rank, value in stored.items():
-        require_within(0.0, float("inf"), **{f"neighbour_distances[{rank}]": value})
-    return {int(rank): float(value) for rank, value in stored.items()}
-
-
-def mismatch(location: str, expected: str, found: str) -> ArtifactError:
-    """Return the error for a folder that no longer holds the space it held when pickled."""
-    return ArtifactError(
-        f"{location}: expected the space with digest {expected}, found {found}; the folder was "
-        "changed after the space was pickled; load the space and pickle it again"
-    )
+def _read(
+    source: ArtifactSource,
+    part: Sidecar,
+    entry: dict[str, Any],
+    owner: str,
+    remedy: str,
+    make: Callable[[Any], T],
+) -> T:
+    """Read an optional file, if it belongs to a digest, and make an object of what it holds."""
+    try:
+        with source.errors_named():
+            if owner not in (entry.get("space"), entry.get("vectors_sha256")):
+                raise ArtifactError(
+                    f"{source.folder / part.file} was made for another space than this one"
+                )
+            path = source.file(part.file)
+            reads = tensors.read if path.suffix == ".safetensors" else tensors.read_bytes
+            content = reads(path, entry["sha256"])
+            try:
+                return make(content)
+            except InvalidValueError as error:
+                raise ArtifactError(f"{path}: {error}") from error
+    except (ArtifactError, HubFileNotFoundError) as error:
+        raise ArtifactError(f"{error}; {remedy}") from error

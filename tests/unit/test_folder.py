@@ -142,9 +142,16 @@ def test_a_pickle_in_place_of_the_vectors_is_refused_and_not_run(artifact: Path)
             return os.mkdir, (str(artifact / "executed"),)
 
     (artifact / "vectors.safetensors").write_bytes(pickle.dumps(Poison()))
+    with pytest.raises(ArtifactError, match=r"vectors\.safetensors: SHA-256 is"):
+        read_artifact(artifact)
+    edit_config(artifact, vectors_sha256=sha256(artifact / "vectors.safetensors"))
     with pytest.raises(ArtifactError, match=r"vectors\.safetensors: not a safetensors file"):
         read_artifact(artifact)
     assert not (artifact / "executed").exists()
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def edit_config(path: Path, **changes: object) -> None:
@@ -209,18 +216,20 @@ def entry(**changes: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        ({"other": entry()}, "expected a safetensors header with one"),
+        ({"other": entry()}, "with one two-dimensional"),
         ({"vectors": entry(), "more": entry()}, "contradicts itself"),
-        ({"vectors": entry(dtype="I64")}, "expected a safetensors header with one"),
-        ({"vectors": entry(dtype=["F32"])}, "expected a safetensors header with one"),
-        ({"vectors": entry(shape=[18])}, "expected a safetensors header with one"),
+        ({"vectors": entry(dtype="I64")}, "expected a safetensors header with tensors of F16"),
+        ({"vectors": entry(dtype=["F32"])}, "expected a safetensors header with tensors of F16"),
+        ({"vectors": entry(shape=[18])}, "with one two-dimensional"),
+        ({"vectors": entry(dtype="I32")}, "with one two-dimensional"),
+        ({"vectors": entry(), "more": entry(data_offsets=[72, 72], shape=[0])}, "with one"),
         ({"vectors": entry(shape=[-6, -3])}, "contradicts itself"),
         ({"vectors": entry(shape=[6.0, 3])}, "contradicts itself"),
         ({"vectors": entry(shape=[3, 3])}, "contradicts itself"),
         ({"vectors": entry(data_offsets=[4, 76])}, "contradicts itself"),
         ({"vectors": entry(shape=[7, 3], data_offsets=[0, 84])}, "expected .* bytes"),
         ({"vectors": entry(shape=[0, 3], data_offsets=[0, 0])}, "expected .* bytes"),
-        ([1, 2], "expected a safetensors header with one"),
+        ([1, 2], "expected a safetensors header with tensors of F16"),
     ],
 )
 def test_a_safetensors_header_that_lies_is_refused(
@@ -229,6 +238,7 @@ def test_a_safetensors_header_that_lies_is_refused(
     text = json.dumps(header).encode()
     content = struct.pack("<Q", len(text)) + text + bytes(72)
     (artifact / "vectors.safetensors").write_bytes(content)
+    edit_config(artifact, vectors_sha256=sha256(artifact / "vectors.safetensors"))
     with pytest.raises(ArtifactError, match=rf"vectors\.safetensors: .*{message}"):
         read_artifact(artifact)
 
@@ -248,7 +258,7 @@ def test_a_vocabulary_that_is_none_is_refused_even_with_the_right_digest(
     artifact: Path, content: bytes, message: str
 ) -> None:
     (artifact / "vocabulary.txt").write_bytes(content)
-    edit_config(artifact, vocabulary_sha256=hashlib.sha256(content).hexdigest())
+    edit_config(artifact, vocabulary_sha256=sha256(artifact / "vocabulary.txt"))
     with pytest.raises(ArtifactError, match=message):
         read_artifact(artifact)
 

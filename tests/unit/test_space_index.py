@@ -250,7 +250,7 @@ def _described_as(**changes: Any) -> Callable[[Path], None]:
         (lambda folder: exchange(folder, bytes(99)), "index.faiss: not an index that faiss can"),
         (_cut, r"index\.faiss: SHA-256 is \w+, but config.json says"),
         (_alter, r"index\.faiss: SHA-256 is \w+, but config.json says"),
-        (_foreign, r"index\.faiss: the index was built for other vectors"),
+        (_foreign, r"index.faiss was made for another space than this one"),
         (_fewer, r"index\.faiss: expected an L2 index of 500 vectors .*, got 499"),
         (_inner_product, r"index\.faiss: expected an L2 index of .* metric 0"),
         (_described_as(kind="hnsw"), r"config\.json: the index is of kind 'hnsw', not 'ivf'"),
