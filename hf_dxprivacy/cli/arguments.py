@@ -1,12 +1,12 @@
-"""Arguments that several verbs share: numbers, the mechanism, the space, folders of spaces."""
+"""Arguments that several verbs share, and a parser that names near matches."""
 
 import argparse
+import inspect
 import math
 import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError, did_you_mean
@@ -19,15 +19,7 @@ PROGRAM = "hf-dxprivacy"
 Add = Callable[..., argparse.Action]
 
 # Spelled out, so that help needs not load the mechanisms; a test compares them.
-MECHANISMS = (
-    "hierarchical",
-    "calibrated",
-    "tem",
-    "laplace",
-    "mahalanobis",
-    "hyperbolic",
-    "krr",
-)
+MECHANISMS = ("hierarchical", "calibrated", "tem", "laplace", "mahalanobis", "hyperbolic", "krr")
 OPTIONS: dict[str, dict[str, Any]] = {
     "lam": {
         "type": float,
@@ -62,27 +54,56 @@ OPTIONS: dict[str, dict[str, Any]] = {
 # Names of the literature that no spelling brings near to ours.
 _SYNONYMS = {"madlib": "laplace", "exponential": "tem", "rr": "krr", "cluster": "hierarchical"}
 
+# Arguments that must not be left out, and why there is no default.
+_REQUIRED = {
+    "epsilon": "how much privacy to give is your decision, so there is no default; see --help "
+    "for what it means",
+    "mechanism": "epsilon means another thing for each of them, so there is no default; choose "
+    f"one of {', '.join(MECHANISMS)}; hierarchical is recommended for spaces that have a tree, "
+    "such as english",
+}
+
 
 class UsageError(Exception):
     """The arguments do not go together, or one is out of range."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors name near matches of options and choices."""
+    """A parser whose help is a docstring, and whose errors name near matches.
+
+    Args:
+        prog: The program and its verb.
+        function: What runs; its docstring is the help.
+        **settings: Those of `argparse.ArgumentParser`.
+    """
+
+    def __init__(self, prog: str, function: Callable[..., None], **settings: Any) -> None:
+        super().__init__(
+            prog,
+            description=inspect.cleandoc(function.__doc__ or "").partition("\n\nRaises:")[0],
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            **settings,
+        )
+        about = "show where in the program an error arose"
+        self.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=about)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse arguments; a mistaken option is named before one that is missing."""
+        found = super().parse_args(args, namespace)
+        for name, why in _REQUIRED.items():
+            if vars(found).get(name, ()) is None:
+                self.error(f"--{name} is missing: {why}")
+        return found
 
     def error(self, message: str) -> NoReturn:
         """Print usage and message with near matches, and exit with 2."""
-        options = [*self._option_string_actions]
         if found := re.search(r"unrecognized arguments: (--[^\s=]+)", message):
-            message += did_you_mean(found[1], options)
+            message += did_you_mean(found[1], [*self._option_string_actions])
         elif found := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message):
             choices = [choice.strip(" '") for choice in found[2].split(",")]
             synonym = _SYNONYMS.get(found[1].lower(), "")
-            message += (
-                f"; did you mean {synonym!r}?"
-                if synonym in choices
-                else did_you_mean(found[1], choices)
-            )
+            near = did_you_mean(found[1], choices)
+            message += f"; did you mean {synonym!r}?" if synonym in choices else near
         self.print_usage(sys.stderr)
         self.exit(2, f"{PROGRAM}: error: {message}\n")
 
@@ -98,50 +119,30 @@ def usage() -> Iterator[None]:
         raise UsageError(str(error)) from error
 
 
-def positive(text: str) -> float:
-    """Read a finite number above zero."""
-    return _number(float, text, "a finite number above zero", lambda v: math.isfinite(v) and v > 0)
+def number(
+    kind: Callable[[str], float], expected: str, holds: Callable[[float], bool]
+) -> Callable[[str], Any]:
+    """Return a function that reads a number, for which something holds."""
+
+    def read(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = math.nan
+        if not holds(value):
+            raise argparse.ArgumentTypeError(f"expected {expected}, got {text}")
+        return value
+
+    return read
 
 
-def share(text: str) -> float:
-    """Read a number between 0 and 1, without the ends."""
-    return _number(float, text, "a number between 0 and 1", lambda value: 0.0 < value < 1.0)
+positive = number(float, "a finite number above zero", lambda value: 0 < value < math.inf)
+share = number(float, "a number between 0 and 1", lambda value: 0 < value < 1)
 
 
-def at_least(bound: int) -> Callable[[str], int]:
+def at_least(bound: int) -> Callable[[str], Any]:
     """Return a function that reads a whole number not below the bound."""
-
-    def whole(text: str) -> int:
-        return int(_number(int, text, f"a whole number >= {bound}", lambda value: value >= bound))
-
-    return whole
-
-
-def column_name(text: str) -> str:
-    """Read the name of a column."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise argparse.ArgumentTypeError("expected a name in UTF-8") from None
-    return text
-
-
-def _number(
-    kind: Callable[[str], float], text: str, expected: str, holds: Callable[[float], bool]
-) -> float:
-    try:
-        value = kind(text)
-    except ValueError:
-        value = math.nan
-    if not holds(value):
-        raise argparse.ArgumentTypeError(f"expected {expected}, got {text}")
-    return value
-
-
-def add_debug(parser: argparse.ArgumentParser, **settings: Any) -> None:
-    """Declare --debug."""
-    about = "show where in the program an error arose"
-    parser.add_argument("--debug", action="store_true", help=about, **settings)
+    return number(int, f"a whole number >= {bound}", lambda value: value >= bound)
 
 
 def add_space(add: Add) -> None:
@@ -155,83 +156,27 @@ def add_space(add: Add) -> None:
 
 
 def add_mechanism(add: Add) -> None:
-    """Declare --mechanism and the options of all mechanisms.
-
-    Args:
-        add: `add_argument` of a parser or a group.
-    """
-    add("--mechanism", choices=MECHANISMS, help="required; each has a guarantee of its own")
+    """Declare --mechanism and the options of all mechanisms."""
+    about = "required; each has a guarantee of its own"
+    add("--mechanism", choices=MECHANISMS, help=about)
     for name, settings in OPTIONS.items():
         add(f"--{name.replace('_', '-')}", **settings)
 
 
-def require_mechanism(args: argparse.Namespace) -> None:
-    """Require a mechanism to be named.
-
-    Raises:
-        UsageError: If none is.
-    """
-    if args.mechanism is None:
-        raise UsageError(
-            "--mechanism is missing: epsilon means another thing for each of them, so there is no "
-            f"default; choose one of {', '.join(MECHANISMS)}; hierarchical is recommended for "
-            "spaces that have a tree, such as english"
-        )
-
-
-def given_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of the mechanism that were given."""
-    return {name: vars(args)[name] for name in OPTIONS if vars(args)[name] is not None}
-
-
-def load_space(args: argparse.Namespace) -> "EmbeddingSpace":
+def load_space(args: argparse.Namespace) -> "tuple[EmbeddingSpace, dict[str, Any]]":
     """Load the space that was named, with the index that the mechanism needs.
 
+    Returns:
+        The space, and the options of the mechanism that were given.
+
     Raises:
-        UsageError: If no mechanism is named, or it has no use for the index.
+        UsageError: If the mechanism has no use for the index.
         DxPrivacyError: If there is no such space.
     """
-    require_mechanism(args)
     from hf_dxprivacy.mechanisms import required_index
     from hf_dxprivacy.spaces import EmbeddingSpace
 
+    options = {name: vars(args)[name] for name in OPTIONS if vars(args)[name] is not None}
     with usage():
-        index = required_index(args.mechanism, given_options(args))
-    return EmbeddingSpace.from_pretrained(args.space, index=index)
-
-
-def check_folder(folder: Path, overwrite: bool) -> None:
-    """Require that a space can be put into this place.
-
-    Raises:
-        UsageError: If there is something else, or a space that may not be replaced.
-    """
-    from hf_dxprivacy.hub.atomic import current_folder, is_leftover
-
-    if not folder.exists() or (folder.is_dir() and all(map(is_leftover, folder.iterdir()))):
-        return
-    if not (current_folder(folder) / "config.json").is_file():
-        raise UsageError(f"{folder} exists and holds no space; name another folder")
-    if not overwrite:
-        raise UsageError(f"{folder} holds a space already; name another folder, or --overwrite it")
-
-
-def save_measured(space: "EmbeddingSpace", folder: Path, license: str | None) -> None:
-    """Save a space with the figures of its card; the folder holds the old or the new one.
-
-    Args:
-        space: The space.
-        folder: Where to; see `check_folder`.
-        license: Licence for the card.
-
-    Raises:
-        OSError: If it cannot be written; names a path.
-    """
-    from hf_dxprivacy.report import measure
-
-    try:
-        measure(space).save_pretrained(folder, license=license)
-    except OSError as error:
-        if error.errno and not error.filename:
-            raise OSError(error.errno, error.strerror, str(folder)) from error
-        raise
+        index = required_index(args.mechanism, options)
+    return EmbeddingSpace.from_pretrained(args.space, index=index), options

@@ -1,28 +1,43 @@
-"""The verb audit: its attacks and their arguments."""
+"""The verb audit: attacks on a release, and the check of a guarantee; docstrings are their help."""
 
 import argparse
-import inspect
+import json
+import secrets
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from hf_dxprivacy.cli import audit_attacks
-from hf_dxprivacy.cli.arguments import Add, add_debug, add_mechanism, add_space, at_least, positive
+from hf_dxprivacy.cli.arguments import (
+    Add,
+    UsageError,
+    add_mechanism,
+    add_space,
+    at_least,
+    load_space,
+    positive,
+    usage,
+)
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from hf_dxprivacy.audit import MaskedWordModel, Subject
+    from hf_dxprivacy.results import Results
+
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def audit_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the attacks and their arguments."""
     attacks = parser.add_subparsers(dest="attack", required=True, metavar="ATTACK")
     for name, (declare, run_attack) in ATTACKS.items():
-        about = inspect.cleandoc(run_attack.__doc__ or "").partition("\n\nRaises:")[0]
-        attack = attacks.add_parser(
-            name,
-            help=about.partition("\n")[0],
-            description=about,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        about = (run_attack.__doc__ or "").partition("\n")[0]
+        attack = attacks.add_parser(name, function=run_attack, help=about)
         declare(attack.add_argument)
         attack.add_argument("--seed", type=at_least(0), metavar="N", help="of the attacker")
-        add_debug(attack, default=argparse.SUPPRESS)
 
 
 def audit(args: argparse.Namespace) -> None:
@@ -44,130 +59,38 @@ def audit(args: argparse.Namespace) -> None:
         DxPrivacyError: If a file is damaged or lacks a column, or a guarantee is broken.
         OSError: If a file cannot be read or written.
     """
+    from hf_dxprivacy.files.writers import check_output
+
+    plot = vars(args).get("plot")
+    if plot and plot.suffix not in PICTURES:
+        raise UsageError(f"{plot}: expected a name that ends in {', '.join(PICTURES)}")
+    if plot:
+        from hf_dxprivacy._runtime import require
+
+        require("matplotlib", "report")
+    with usage():
+        for path in filter(None, (args.output, plot)):
+            check_output(path, args.overwrite)
+    if args.seed is None:
+        args.seed = secrets.randbits(64)
     ATTACKS[args.attack][1](args)
 
 
-def _attribution(add: Add) -> None:
-    _add_data(add)
-    add("--author-column", default="author", metavar="NAME", help="(%(default)s)")
-    add(
-        "--known",
-        type=float,
-        default=0.5,
-        metavar="SHARE",
-        help="share of the rows whose authors the attacker knows (%(default)s)",
-    )
-    add(
-        "--known-released",
-        action="store_true",
-        help="the attacker knows those rows as they were released, not as they were written",
-    )
-    add("--subsets", type=at_least(1), default=100, metavar="K", help="of features (%(default)s)")
-    add(
-        "--threshold",
-        type=float,
-        default=0.9,
-        metavar="S",
-        help="least share of wins for which an author is named (%(default)s)",
-    )
-
-
-def _membership(add: Add) -> None:
-    _add_data(add)
-    add("--label-column", default="label", metavar="NAME", help="(%(default)s)")
-    add("--repeats", type=at_least(1), default=5, metavar="N", help="random splits (%(default)s)")
-
-
-def _users(add: Add) -> None:
-    _add_data(add)
-    add("--user-column", default="user", metavar="NAME", help="(%(default)s)")
-    add("--repeats", type=at_least(1), default=3, metavar="N", help="random splits (%(default)s)")
-    add(
-        "--vocabulary",
-        type=at_least(2),
-        default=2000,
-        metavar="N",
-        help="words that the language model knows (%(default)s)",
-    )
-
-
-def _reconstruction(add: Add) -> None:
-    _add_data(add, named=False)
-    _add_law(add)
-    add(
-        "--prior",
-        metavar="FILE",
-        help="text from which the adversary knows how frequent words are, in the same column; by "
-        "default the original, so that he knows the most",
-    )
-    add(
-        "--words",
-        type=at_least(1),
-        default=2000,
-        metavar="N",
-        help="the adversary guesses among the N most frequent words (%(default)s)",
-    )
-    add(
-        "--draws",
-        type=at_least(2),
-        default=200,
-        metavar="N",
-        help="draws from each word, to learn laws that are not known exactly (%(default)s)",
-    )
-    add(
-        "--language-model",
-        metavar="NAME",
-        help="a folder or repository with a model for masked language modelling, which tells the "
-        "adversary what to expect in context",
-    )
-
-
-def _guarantee(add: Add) -> None:
-    _add_law(add)
-    add("--epsilon", type=positive, required=True, metavar="E", help="what the mechanism is given")
-    add("--inputs", type=at_least(2), metavar="N", help="compare so many words, not all or 200")
-    add(
-        "--draws",
-        type=at_least(1),
-        default=1_000_000,
-        metavar="N",
-        help="words drawn where the law is not known exactly (%(default)s)",
-    )
-    add(
-        "--alpha",
-        type=float,
-        default=0.001,
-        metavar="P",
-        help="false-alarm rate of the draws (%(default)s)",
-    )
-    add("--output", type=Path, metavar="FILE", help="write what was found as JSON")
-    add("--overwrite", action="store_true", help="replace FILE if it exists")
-
-
-def _add_law(add: Add) -> None:
-    add_space(add)
-    add_mechanism(add)
-
-
 def _add_data(add: Add, named: bool = True) -> None:
-    """Declare the data and the outputs.
-
-    Args:
-        add: `add_argument` of the parser.
-        named: Whether what privatized the data only has to be named, and may be left out.
-    """
+    """Declare data and outputs, and what privatized them unless that has to be known in full."""
     add("original", metavar="ORIGINAL", help="a file, or a dataset on the Hub")
     add("released", metavar="RELEASED", nargs="*" if named else "+", help="what was made of it")
     add("--text-column", default="text", metavar="NAME", help="(%(default)s)")
     add("--released-column", metavar="NAME", help="text column of RELEASED, if it is another one")
     add("--split", default="train", help="split of datasets on the Hub (%(default)s)")
+    about = "epsilon of each RELEASED, in the same order"
     add(
         "--epsilon",
         type=positive,
         nargs="+",
-        required=not named,
+        default=() if named else None,
         metavar="E",
-        help="epsilon of each RELEASED, in the same order",
+        help=about,
     )
     if named:
         add("--mechanism", default="released", metavar="NAME", help="for the table (%(default)s)")
@@ -177,10 +100,312 @@ def _add_data(add: Add, named: bool = True) -> None:
     add("--overwrite", action="store_true", help="replace the files if they exist")
 
 
+def _attribution_arguments(add: Add) -> None:
+    _add_data(add)
+    add("--author-column", default="author", metavar="NAME", help="(%(default)s)")
+    about = "share of the rows whose authors the attacker knows (%(default)s)"
+    add("--known", type=float, default=0.5, metavar="SHARE", help=about)
+    about = "the attacker knows those rows as they were released, not as they were written"
+    add("--known-released", action="store_true", help=about)
+    add("--subsets", type=at_least(1), default=100, metavar="K", help="of features (%(default)s)")
+    about = "least share of wins for which an author is named (%(default)s)"
+    add("--threshold", type=float, default=0.9, metavar="S", help=about)
+
+
+def attribution(args: argparse.Namespace) -> None:
+    """Tell who wrote each text, from other texts of the same authors.
+
+    Character 4-grams, random subsets of them, and the author with the largest cosine in most
+    subsets (Koppel, Schler, Argamon, 2011). Half of the rows, chosen at random, are those whose
+    authors the attacker knows.
+
+    Raises:
+        DxPrivacyError: If a file is damaged or lacks a column.
+    """
+    from hf_dxprivacy.audit import author_attribution
+    from hf_dxprivacy.randomness import keyed_generator
+
+    def attack(
+        originals: list[str],
+        released: list[str],
+        authors: list[str],
+        rng: "np.random.Generator",
+        subject: "Subject",
+    ) -> Any:
+        count = round(args.known * len(authors))
+        if not 0 < count < len(authors):
+            raise UsageError(f"--known {args.known} leaves no row to know or none to attribute")
+        order = keyed_generator(args.seed, "audit").permutation(len(authors)).tolist()
+        known, asked = order[:count], order[count:]
+        source = released if args.known_released else originals
+        return author_attribution(
+            [source[i] for i in known],
+            [authors[i] for i in known],
+            [released[i] for i in asked],
+            [authors[i] for i in asked],
+            subsets=args.subsets,
+            threshold=args.threshold,
+            rng=rng,
+            subject=subject,
+        ).results
+
+    _attack_all(args, args.author_column, attack, "accuracy")
+
+
+def _membership_arguments(add: Add) -> None:
+    _add_data(add)
+    add("--label-column", default="label", metavar="NAME", help="(%(default)s)")
+    add("--repeats", type=at_least(1), default=5, metavar="N", help="random splits (%(default)s)")
+
+
+def membership(args: argparse.Namespace) -> None:
+    """Tell which texts a classifier was trained on, from what it says about the originals.
+
+    A classifier of averaged word vectors is trained on a part of RELEASED; an attacker who knows
+    which texts another such classifier was trained on tells those of the first.
+
+    Raises:
+        DxPrivacyError: If a file is damaged or lacks a column.
+    """
+    from hf_dxprivacy.audit import membership_inference
+
+    attack = partial(membership_inference, repeats=args.repeats)
+    _attack_all(args, args.label_column, attack, "AUC")
+
+
+def _users_arguments(add: Add) -> None:
+    _add_data(add)
+    add("--user-column", default="user", metavar="NAME", help="(%(default)s)")
+    add("--repeats", type=at_least(1), default=3, metavar="N", help="random splits (%(default)s)")
+    about = "words that the language model knows (%(default)s)"
+    add("--vocabulary", type=at_least(2), default=2000, metavar="N", help=about)
+
+
+def users(args: argparse.Namespace) -> None:
+    """Tell whose texts a language model was trained on, from how it ranks their words.
+
+    A next-word model is trained on what was released of some users; an auditor who knows the users
+    of another such model tells those of the first (Song and Shmatikov, 2019).
+
+    Raises:
+        DxPrivacyError: If a file is damaged or lacks a column.
+    """
+    from hf_dxprivacy.audit import user_audit
+
+    attack = partial(user_audit, repeats=args.repeats, vocabulary=args.vocabulary)
+    _attack_all(args, args.user_column, attack, "AUC")
+
+
+def _attack_all(
+    args: argparse.Namespace, column: str, attack: Callable[..., Any], metric: str
+) -> None:
+    """Attack the original and each release, which have the labels of a column."""
+    from hf_dxprivacy.randomness import keyed_generator
+    from hf_dxprivacy.results import ORIGINAL, Results
+
+    _require_epsilons(args)
+    labels = [str(cell) for cell in _read(args, args.original, column)]
+    originals = _read_texts(args, args.original, args.text_column)
+    results = Results()
+    epsilons = [None, *(args.epsilon or [None] * len(args.released))]
+    for name, epsilon in zip([None, *args.released], epsilons, strict=True):
+        texts = originals if name is None else _read_released(args, name)
+        if len(texts) != len(labels):
+            raise InvalidValueError(
+                f"{name}: expected the {len(labels)} rows of {args.original}, got {len(texts)}"
+            )
+        # Equal generators: what is compared shall differ in nothing else.
+        rng = keyed_generator(args.seed, "audit")
+        subject = _subject(args, ORIGINAL if name is None else args.mechanism, epsilon)
+        results += attack(originals, texts, labels, rng=rng, subject=subject)
+    _show(args, results, metric)
+
+
+def _reconstruction_arguments(add: Add) -> None:
+    _add_data(add, named=False)
+    add_space(add)
+    add_mechanism(add)
+    add(
+        "--prior",
+        metavar="FILE",
+        help="text from which the adversary knows how frequent words are, in the same column; by "
+        "default the original, so that he knows the most",
+    )
+    about = "the adversary guesses among the N most frequent words (%(default)s)"
+    add("--words", type=at_least(1), default=2000, metavar="N", help=about)
+    about = "draws from each word, to learn laws that are not known exactly (%(default)s)"
+    add("--draws", type=at_least(2), default=200, metavar="N", help=about)
+    add(
+        "--language-model",
+        metavar="NAME",
+        help="a folder or repository with a model for masked language modelling, which tells the "
+        "adversary what to expect in context",
+    )
+
+
+def reconstruction(args: argparse.Namespace) -> None:
+    """Tell each word from what it became.
+
+    The adversary knows the space, the mechanism, epsilon and how frequent each word is, and guesses
+    the most probable word (Bayes' rule; exact for the mechanisms calibrated and tem, learned from
+    draws for the others). "unchanged" is the share of words that a reader has who takes the release
+    at its word. The texts must have been privatized without --oov drop.
+
+    Raises:
+        DxPrivacyError: If a file is damaged or lacks a column, or there is no such space.
+    """
+    from hf_dxprivacy.audit import BayesAdversary, reconstruct_texts
+    from hf_dxprivacy.mechanisms import create_mechanism
+    from hf_dxprivacy.randomness import keyed_generator
+    from hf_dxprivacy.results import Results
+    from hf_dxprivacy.text import RowReader
+
+    _require_epsilons(args)
+    space, options = load_space(args)
+    with usage():
+        mechanisms = [create_mechanism(args.mechanism, space, e, **options) for e in args.epsilon]
+    originals = _read_texts(args, args.original, args.text_column)
+    known = _read_texts(args, args.prior, args.text_column) if args.prior else originals
+    reader = RowReader()
+    counts = Counter(word.lower() for text in known for word in reader.read_text(text).words)
+    prior = dict([item for item in counts.most_common() if item[0] in space][: args.words])
+    model = None if args.language_model is None else _language_model(args.language_model)
+    results = Results()
+    for name, mechanism in zip(args.released, mechanisms, strict=True):
+        rng = keyed_generator(args.seed, "audit")
+        results += reconstruct_texts(
+            BayesAdversary(mechanism, prior, draws=args.draws, rng=rng),
+            originals,
+            _read_released(args, name),
+            language_model=model,
+            subject=_subject(args, args.mechanism, mechanism.epsilon),
+        )
+    _show(args, results, "top-1")
+
+
+def _language_model(name: str) -> "MaskedWordModel":
+    from hf_dxprivacy._runtime import require
+    from hf_dxprivacy.audit import MaskedWordModel
+
+    transformers = require("transformers", "models")
+    require("torch", "models")
+    try:
+        model = transformers.AutoModelForMaskedLM.from_pretrained(name)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        raise InvalidValueError(
+            f"{name}: no model for masked language modelling could be loaded from there "
+            f"({type(error).__name__})"
+        ) from error
+    return MaskedWordModel(model, tokenizer)
+
+
+def _guarantee_arguments(add: Add) -> None:
+    add_space(add)
+    add_mechanism(add)
+    add("--epsilon", type=positive, metavar="E", help="what the mechanism is given")
+    add("--inputs", type=at_least(2), metavar="N", help="compare so many words, not all or 200")
+    about = "words drawn where the law is not known exactly (%(default)s)"
+    add("--draws", type=at_least(1), default=1_000_000, metavar="N", help=about)
+    about = "false-alarm rate of the draws (%(default)s)"
+    add("--alpha", type=float, default=0.001, metavar="P", help=about)
+    add("--output", type=Path, metavar="FILE", help="write what was found as JSON")
+    add("--overwrite", action="store_true", help="replace FILE if it exists")
+
+
+def guarantee(args: argparse.Namespace) -> None:
+    """Check that a mechanism keeps its guarantee over the words of a space.
+
+    Exactly, over all pairs of words, for the mechanisms calibrated and tem (--inputs looks at some
+    of them only); by draws for the others, which finds faults but cannot prove that there are
+    none. The exit code is 1 if the guarantee is broken.
+
+    Raises:
+        DxPrivacyError: If there is no such space, or the guarantee is broken.
+    """
+    from hf_dxprivacy.audit import verify_guarantee
+    from hf_dxprivacy.files.writers import replacing
+    from hf_dxprivacy.mechanisms import create_mechanism
+    from hf_dxprivacy.randomness import keyed_generator
+
+    space, options = load_space(args)
+    rng = keyed_generator(args.seed, "audit")
+    with usage():
+        mechanism = create_mechanism(args.mechanism, space, args.epsilon, **options)
+        found = verify_guarantee(
+            mechanism, inputs=args.inputs, draws=args.draws, alpha=args.alpha, rng=rng
+        )
+    print(found)
+    if args.output:
+        with replacing(args.output, overwrite=args.overwrite) as file:
+            file.write(f"{json.dumps(found.to_dict(), ensure_ascii=False)}\n".encode())
+    if not found.passed:
+        raise InvalidValueError("the guarantee is broken; see above")
+
+
+def _require_epsilons(args: argparse.Namespace) -> None:
+    if args.epsilon and len(args.epsilon) != len(args.released):
+        raise UsageError(
+            f"expected an --epsilon for each RELEASED, got {len(args.epsilon)} for "
+            f"{len(args.released)}"
+        )
+
+
+def _read(args: argparse.Namespace, name: str, column: str) -> list[Any]:
+    """Read a column of a file or a dataset."""
+    from hf_dxprivacy.files.readers import Columns, find_input, open_reader
+
+    with usage():
+        source = find_input(name, split=None if Path(name).exists() else args.split)
+    cells: list[Any] = []
+    with open_reader(source, Columns((column,), (column,), any_type=True)) as reader:
+        for batch in reader.batches(1000):
+            if isinstance(batch, list):
+                cells += [row.get(column) for row in batch]
+            else:
+                cells += batch.column(column).to_pylist()
+    return cells
+
+
+def _read_texts(args: argparse.Namespace, name: str, column: str) -> list[str]:
+    """Read a column of texts, in which a missing one is empty."""
+    cells = [cell or "" for cell in _read(args, name, column)]
+    if not all(isinstance(cell, str) for cell in cells):
+        raise InvalidTypeError(f"{name}: expected texts in column {column!r}")
+    return cells
+
+
+def _read_released(args: argparse.Namespace, name: str) -> list[str]:
+    return _read_texts(args, name, args.released_column or args.text_column)
+
+
+def _subject(args: argparse.Namespace, mechanism: str, epsilon: float | None) -> "Subject":
+    from hf_dxprivacy.audit import Subject
+
+    dataset = args.dataset or Path(args.original).name.partition(".")[0]
+    return Subject(dataset, mechanism, epsilon)
+
+
+def _show(args: argparse.Namespace, results: "Results", metric: str) -> None:
+    """Print results, and write what was asked for, among it a picture of one metric."""
+    from hf_dxprivacy.files.writers import replacing
+
+    print(results.to_markdown())
+    if args.output:
+        with replacing(args.output, overwrite=args.overwrite) as file:
+            file.write(results.to_json_lines().encode())
+    if args.plot:
+        from hf_dxprivacy.report import draw_results
+
+        figure = draw_results(results, metric).figure
+        with replacing(args.plot, overwrite=args.overwrite) as file:
+            figure.savefig(file, format=args.plot.suffix[1:], dpi=150)
+
+
 ATTACKS: dict[str, tuple[Callable[[Add], None], Callable[[argparse.Namespace], None]]] = {
-    "attribution": (_attribution, audit_attacks.attribution),
-    "membership": (_membership, audit_attacks.membership),
-    "users": (_users, audit_attacks.users),
-    "reconstruction": (_reconstruction, audit_attacks.reconstruction),
-    "guarantee": (_guarantee, audit_attacks.guarantee),
+    "attribution": (_attribution_arguments, attribution),
+    "membership": (_membership_arguments, membership),
+    "users": (_users_arguments, users),
+    "reconstruction": (_reconstruction_arguments, reconstruction),
+    "guarantee": (_guarantee_arguments, guarantee),
 }

@@ -1,28 +1,33 @@
-"""The verb calibrate: effects of a mechanism at several epsilons."""
+"""The verbs calibrate and demo: effects of a mechanism, in tables and on a page."""
 
 import argparse
+import sys
+import threading
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_dxprivacy.cli.arguments import (
+    PROGRAM,
     UsageError,
     add_mechanism,
     at_least,
-    given_options,
     load_space,
     positive,
     share,
     usage,
 )
+from hf_dxprivacy.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from hf_dxprivacy.errors import InvalidValueError
     from hf_dxprivacy.report import Sweep
 
 TABLES = (".csv", ".json", ".parquet")
+
+OPEN_TO_OTHERS = (
+    "warning: {host} is not the loopback address: others may reach this page. What they paste "
+    "travels unencrypted, and the host of the page could read it"
+)
 
 
 def calibrate_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +35,7 @@ def calibrate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "%(prog)s SPACE --mechanism NAME --epsilon E [E ...] [options]"
     add = parser.add_argument
     add("space", metavar="SPACE", help="a built-in space, a folder, or a repository on the Hub")
-    add("--epsilon", type=positive, nargs="+", required=True, metavar="E", help="values to look at")
+    add("--epsilon", type=positive, nargs="+", metavar="E", help="values to look at")
     add_mechanism(add)
     add("--words", type=at_least(1), default=500, metavar="N", help="words looked at (%(default)s)")
     add("--runs", type=at_least(1), default=1000, metavar="N", help="draws of each (%(default)s)")
@@ -60,35 +65,10 @@ def calibrate(args: argparse.Namespace) -> None:
         DxPrivacyError: If there is no such space, or none of the epsilons meets the targets.
         OSError: If a file cannot be written.
     """
-    _check_outputs(args)
-    from hf_dxprivacy.calibration import sample_words
+    from hf_dxprivacy.calibration import sample_words, suggest_epsilon
+    from hf_dxprivacy.files.writers import check_output
     from hf_dxprivacy.randomness import keyed_generator, process_generator
     from hf_dxprivacy.report import sweep
-
-    space = load_space(args)
-    rng = process_generator() if args.seed is None else keyed_generator(args.seed, "calibrate")
-    words = sample_words(space, args.words, rng=rng)
-    with usage():
-        found = sweep(
-            space,
-            args.mechanism,
-            args.epsilon,
-            words,
-            runs=args.runs,
-            rng=rng,
-            **given_options(args),
-        )
-    print(_table(found))
-    answer, failure = _answer(args, found, rng)
-    _write(args, found, answer)
-    if failure:
-        raise failure
-    if answer:
-        print(f"\n{answer}")
-
-
-def _check_outputs(args: argparse.Namespace) -> None:
-    from hf_dxprivacy.files.writers import check_output
 
     if args.output and args.output.suffix not in TABLES:
         raise UsageError(f"{args.output}: expected a name that ends in {', '.join(TABLES)}")
@@ -98,35 +78,37 @@ def _check_outputs(args: argparse.Namespace) -> None:
         from hf_dxprivacy._runtime import require
 
         require("matplotlib", "report")
-    for path in filter(None, (args.output, args.report)):
-        with usage():
+    with usage():
+        for path in filter(None, (args.output, args.report)):
             check_output(path, args.overwrite)
-
-
-def _answer(
-    args: argparse.Namespace, found: "Sweep", rng: "np.random.Generator"
-) -> "tuple[str | None, InvalidValueError | None]":
-    """Return which ε to take, or why none will do; nothing if there is no target."""
-    from hf_dxprivacy.calibration import suggest_epsilon
-    from hf_dxprivacy.errors import InvalidValueError
-
-    if args.max_nw is None and args.min_sw is None:
-        return None, None
-    try:
-        suggestion = suggest_epsilon(
-            found.mechanism.space,
-            args.mechanism,
-            max_nw=args.max_nw,
-            min_sw=args.min_sw,
-            words=found.statistics.words,
-            epsilons=args.epsilon,
-            runs=args.runs,
-            rng=rng,
-            **given_options(args),
-        )
-    except InvalidValueError as error:
-        return str(error), error
-    return str(suggestion), None
+    space, options = load_space(args)
+    rng = process_generator() if args.seed is None else keyed_generator(args.seed, "calibrate")
+    words = sample_words(space, args.words, rng=rng)
+    settings = {**options, "runs": args.runs, "rng": rng}
+    with usage():
+        found = sweep(space, args.mechanism, args.epsilon, words, **settings)
+    print(_table(found))
+    answer, failure = None, None
+    if args.max_nw is not None or args.min_sw is not None:
+        targets = {"max_nw": args.max_nw, "min_sw": args.min_sw}
+        words = found.statistics.words
+        try:
+            answer = str(
+                suggest_epsilon(
+                    *(found.mechanism.space, args.mechanism),
+                    **targets,
+                    words=words,
+                    epsilons=args.epsilon,
+                    **settings,
+                )
+            )
+        except InvalidValueError as error:
+            answer, failure = str(error), error
+    _write(args, found, answer)
+    if failure:
+        raise failure
+    if answer:
+        print(f"\n{answer}")
 
 
 def _write(args: argparse.Namespace, found: "Sweep", answer: str | None) -> None:
@@ -158,3 +140,38 @@ def _table(found: "Sweep") -> str:
     how = "exactly" if found.statistics.exact else f"by {found.statistics.runs:,} draws of each"
     about = f"{len(found.statistics.words):,} words, {how}; S_w: {found.spread_name}"
     return "\n".join([*lines, about])
+
+
+def demo_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add = parser.add_argument
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help="to listen at (%(default)s)")
+    add("--port", type=at_least(1), metavar="N", help="to listen at (a free one from 7860 on)")
+    add(
+        "--space",
+        action="append",
+        metavar="NAME",
+        help="a built-in space, a folder that holds one, or a repository on the Hub; repeat it for "
+        "several (all built-in ones)",
+    )
+
+
+def demo(args: argparse.Namespace) -> None:
+    """Show a page in the browser: paste a text, move epsilon, see what a release would be.
+
+      hf-dxprivacy demo
+      hf-dxprivacy demo --space ./glove --space english --port 8000
+
+    The page is served on this machine and can be reached from this machine only, unless --host says
+    otherwise. It sends nothing anywhere, logs no text and keeps none. Ctrl-C ends it.
+
+    Raises:
+        DxPrivacyError: If there is no such space, or Gradio is missing.
+        OSError: If the port is in use.
+    """
+    from hf_dxprivacy.report.demo import demo_page, is_loopback, serve
+
+    if not is_loopback(args.host):
+        print(f"{PROGRAM}: {OPEN_TO_OTHERS.format(host=args.host)}", file=sys.stderr)
+    print(f"Open {serve(demo_page(args.space or ()), args.host, args.port)}", flush=True)
+    threading.Event().wait()

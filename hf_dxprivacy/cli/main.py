@@ -1,7 +1,5 @@
 """The program ``hf-dxprivacy``: finds the verb, imports its module only, and returns exit codes."""
 
-import argparse
-import inspect
 import math
 import os
 import signal
@@ -14,7 +12,7 @@ from importlib import import_module
 from types import FrameType
 
 from hf_dxprivacy._version import __version__
-from hf_dxprivacy.cli.arguments import PROGRAM, Parser, UsageError, add_debug
+from hf_dxprivacy.cli.arguments import PROGRAM, Parser, UsageError
 from hf_dxprivacy.errors import DxPrivacyError, did_you_mean
 
 # Each verb is a function of its module, whose docstring is the help; VERB_arguments declares its
@@ -22,12 +20,12 @@ from hf_dxprivacy.errors import DxPrivacyError, did_you_mean
 VERBS = {
     "privatize": ("privatize", "replace the words of a text dataset, with a guarantee"),
     "calibrate": ("calibrate", "show what a mechanism does at several epsilons, to choose one"),
-    "demo": ("demo", "open a local page to try texts and epsilons"),
+    "demo": ("calibrate", "open a local page to try texts and epsilons"),
     "audit": ("audit", "attack a release, or check the guarantee of a mechanism"),
-    "convert": ("hub", "make a space from a file of word vectors"),
-    "hierarchy": ("hierarchy", "build or show the tree of a space"),
-    "card": ("hub", "make the model card of a space, a privatizer or a selector"),
-    "push": ("hub", "push a space, a privatizer or a selector to the Hub"),
+    "convert": ("artifacts", "make a space from a file of word vectors"),
+    "hierarchy": ("artifacts", "build or show the tree of a space"),
+    "card": ("artifacts", "make the model card of a space, a privatizer or a selector"),
+    "push": ("artifacts", "push a space, a privatizer or a selector to the Hub"),
     "train-poincare": ("train_poincare", "train a hyperbolic space from is-a relations"),
 }
 
@@ -73,15 +71,9 @@ def parser_of(verb: str) -> Parser:
     """Return the parser of a verb, having imported its module."""
     name = verb.replace("-", "_")
     module = import_module(f"hf_dxprivacy.cli.{VERBS[verb][0]}")
-    function = getattr(module, name)
-    parser = Parser(
-        f"{PROGRAM} {verb}",
-        description=inspect.cleandoc(function.__doc__).partition("\n\nRaises:")[0],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(f"{PROGRAM} {verb}", getattr(module, name))
     getattr(module, f"{name}_arguments")(parser)
-    add_debug(parser)
-    parser.set_defaults(run=function)
+    parser.set_defaults(run=getattr(module, name))
     return parser
 
 
@@ -105,9 +97,14 @@ def _run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return SIGPIPE_CODE
     except Exception as error:
-        if args.debug:
+        if "debug" in args:
             raise
-        return _complain(_message(error), 1)
+        if isinstance(error, OSError) and not isinstance(error, DxPrivacyError) and error.filename:
+            return _complain(f"{error.filename}: {error.strerror}", 1)
+        if isinstance(error, (DxPrivacyError, OSError)):
+            return _complain(str(error), 1)
+        # The text of an unforeseen error may quote the data.
+        return _complain(f"unexpected {type(error).__name__}; --debug shows where it arose", 1)
     return 0
 
 
@@ -126,15 +123,6 @@ def _without_verb(arguments: list[str]) -> int:
     return 0
 
 
-def _message(error: Exception) -> str:
-    if isinstance(error, DxPrivacyError):
-        return str(error)
-    if isinstance(error, OSError):
-        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
-    # The text of an unforeseen error may quote the data.
-    return f"unexpected {type(error).__name__}; --debug shows where it arose"
-
-
 def _complain(message: str, code: int) -> int:
     print(f"{PROGRAM}: error: {message}", file=sys.stderr)
     return code
@@ -147,17 +135,11 @@ def _open_missing_streams() -> None:
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
-            if not _is_open(number):
+            try:
+                os.fstat(number)
+            except OSError:
                 os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
             setattr(sys, name, open(os.devnull, mode))
-
-
-def _is_open(number: int) -> bool:
-    try:
-        os.fstat(number)
-    except OSError:
-        return False
-    return True
 
 
 @contextmanager

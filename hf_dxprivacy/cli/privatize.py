@@ -4,80 +4,38 @@ import argparse
 import json
 import os
 import sys
-from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from hf_dxprivacy.cli.arguments import (
+    PROGRAM,
     UsageError,
     add_mechanism,
     add_space,
     at_least,
-    column_name,
-    given_options,
     load_space,
     positive,
-    require_mechanism,
     usage,
 )
 
 if TYPE_CHECKING:
-    from hf_dxprivacy.files import inputs, job
+    from hf_dxprivacy.files.readers import Columns, Input
     from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
 # Spelled out, so that help needs not load the formats; a test compares them.
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 
-NO_EPSILON = (
-    "--epsilon is missing: how much privacy to give is your decision, so there is no default; see "
-    "--help for what it means"
-)
-
-SEEDED = (
-    "warning: the noise comes from --seed, which must stay secret: it undoes the noise. "
-    "Your shell may keep it in its history"
-)
-
-
 # Above this share of unknown words a release has hardly anything to do with the text.
 MANY_UNKNOWN = 0.3
-UNKNOWN = (
-    "warning: {:.0%} of the words are not in the vocabulary of the space, and words that are not "
-    "come out as arbitrary ones. Is this English? If not, choose a --space for its language"
-)
 
 
 def privatize_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s INPUT --output OUT --mechanism NAME --epsilon E [options]"
-    _add_data_arguments(parser)
-    _add_privacy_arguments(parser)
-    group = parser.add_argument_group("how it runs")
-    group.add_argument(
-        "--batch-size",
-        type=at_least(1),
-        default=1000,
-        metavar="N",
-        help="rows at once (%(default)s)",
-    )
-    group.add_argument(
-        "--num-proc", type=at_least(1), default=1, metavar="N", help="processes (%(default)s)"
-    )
-    group.add_argument(
-        "--device",
-        default="cpu",
-        metavar="NAME",
-        help="where to search and compare words: cpu, or cuda or cuda:1 for a GPU, which needs "
-        "torch (%(default)s)",
-    )
-
-
-def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "input", metavar="INPUT", help="a file, - for standard input, or a dataset on the Hub"
-    )
-    group = parser.add_argument_group("data")
-    add = group.add_argument
+    about = "a file, - for standard input, or a dataset on the Hub"
+    parser.add_argument("input", metavar="INPUT", help=about)
+    add = parser.add_argument_group("data").add_argument
     add(
         "--output",
         required=True,
@@ -89,22 +47,21 @@ def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--text-column",
         action="append",
-        type=column_name,
+        type=_column_name,
         metavar="NAME",
         help="column that holds the text (text); repeat it for several",
     )
     add(
         "--output-column",
         action="append",
-        type=column_name,
+        type=_column_name,
         metavar="NAME",
         help="column for the result, as many as text columns; by default the text columns are "
         "overwritten, otherwise THE ORIGINAL TEXT STAYS IN THE OUTPUT",
     )
     add("--format", choices=FORMATS, help="format of INPUT, if its name does not tell")
-    add(
-        "--delimiter", metavar="C", help="what separates the fields of csv or tsv, if it is another"
-    )
+    about = "what separates the fields of csv or tsv, if it is another"
+    add("--delimiter", metavar="C", help=about)
     add("--no-quotes", action="store_true", help="a quote in csv or tsv is a letter like any other")
     add("--split", help="split of a dataset on the Hub (train)")
     add("--subset", metavar="NAME", help="configuration of a dataset on the Hub")
@@ -116,10 +73,21 @@ def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the guarantee, all options and counts of words as JSON (OUT.report.json); the "
         "counts are for the owner of the text only",
     )
+    _add_privacy_arguments(parser.add_argument_group("privacy"))
+    add, whole = parser.add_argument_group("how it runs").add_argument, at_least(1)
+    add("--batch-size", type=whole, default=1000, metavar="N", help="rows at once (%(default)s)")
+    add("--num-proc", type=whole, default=1, metavar="N", help="processes (%(default)s)")
+    add(
+        "--device",
+        default="cpu",
+        metavar="NAME",
+        help="where to search and compare words: cpu, or cuda or cuda:1 for a GPU, which needs "
+        "torch (%(default)s)",
+    )
 
 
-def _add_privacy_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("privacy").add_argument
+def _add_privacy_arguments(group: "argparse._ArgumentGroup") -> None:
+    add = group.add_argument
     add("--epsilon", type=positive, metavar="E", help="required, above zero; see above")
     add_space(add)
     add(
@@ -151,6 +119,14 @@ def _add_privacy_arguments(parser: argparse.ArgumentParser) -> None:
     add_mechanism(add)
 
 
+def _column_name(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError("expected a name in UTF-8") from None
+    return text
+
+
 def privatize(args: argparse.Namespace) -> None:
     r"""Replace the words of a text dataset by other words, with a guarantee.
 
@@ -175,142 +151,101 @@ def privatize(args: argparse.Namespace) -> None:
         DxPrivacyError: If the input is damaged or lacks a column, or there is no such space.
         OSError: If a file cannot be read or written.
     """
-    if args.epsilon is None:
-        raise UsageError(NO_EPSILON)
-    require_mechanism(args)
-    _require_open_streams(args)
-    from hf_dxprivacy.files import inputs, job, readers, writers
+    for name, stream, which in (
+        (args.input, sys.stdin, "input"),
+        (args.output, sys.stdout, "output"),
+    ):
+        # It stands for a stream that the caller has closed.
+        if name == "-" and getattr(stream, "name", None) == os.devnull:
+            raise UsageError(f"standard {which} is closed; name a file instead of -")
+    from hf_dxprivacy.files import job, readers, writers
 
     with usage():
-        source = inputs.find_input(
-            args.input,
-            args.format,
-            not args.no_quotes,
-            args.delimiter,
-            args.subset,
-            args.split,
+        source = readers.find_input(
+            *(args.input, args.format, not args.no_quotes),
+            *(args.delimiter, args.subset, args.split),
         )
-    target = _target(args, source)
-    report_path = _report_path(args, source)
-    columns = _columns(args, source)
-    with readers.open_reader(source, columns) as reader:
-        privatizer = _privatizer(args, columns)
-        guarantee = str(privatizer.guarantee)
-        _warn(args, columns, privatizer.mechanism.caution)
-        schema = job.released_schema(privatizer, reader.schema)
-        with (
-            _output(args) as file,
-            writers.open_writer(
-                file,
-                target,
-                schema,
-                reader,
-                not args.no_quotes,
-                args.delimiter if target == source.kind else None,
-            ) as write,
-        ):
-            outcome = job.privatize_rows(
-                privatizer, reader, write, batch_size=args.batch_size, num_proc=args.num_proc
-            )
-    if report_path:
-        report = job.run_report(privatizer, outcome)
-        with writers.replacing(report_path, overwrite=args.overwrite) as file:
-            file.write(f"{json.dumps(report, indent=2, ensure_ascii=False)}\n".encode())
-    _summarize(args, outcome)
-    print(guarantee, file=sys.stderr)
-
-
-def _require_open_streams(args: argparse.Namespace) -> None:
-    """Require the standard streams that are to be used not to stand for closed ones."""
-    for name, stream in ((args.input, sys.stdin), (args.output, sys.stdout)):
-        if name == "-" and getattr(stream, "name", None) == os.devnull:
-            which = "input" if stream is sys.stdin else "output"
-            raise UsageError(f"standard {which} is closed; name a file instead of -")
-
-
-def _columns(args: argparse.Namespace, source: "inputs.Input") -> "inputs.Columns":
-    from hf_dxprivacy.files.inputs import Columns
-
+        target = writers.find_format(args.output, source)
+    report_path = _check_places(args, source)
     text = tuple(args.text_column or ("text",))
     output = tuple(args.output_column or text)
     if source.kind == "txt":
         if text != ("text",) or len(output) > 1:
             raise UsageError("a txt file has one column, 'text'")
-        return Columns(output, output)  # it has no place for the original beside the result
-    return Columns(text, output)
-
-
-def _summarize(args: argparse.Namespace, outcome: "job.Outcome") -> None:
-    from hf_dxprivacy.files.job import unknown_share
-
-    words = outcome.words
-    total = words.replaced + words.unchanged + words.out_of_vocabulary + words.kept
-    unknown = unknown_share(words)
-    where = "standard output" if args.output == "-" else args.output
+        text = output  # it has no place for the original beside the result
+    columns = readers.Columns(text, output)
+    with readers.open_reader(source, columns) as reader:
+        privatizer = _privatizer(args, columns)
+        guarantee = str(privatizer.guarantee)
+        with (
+            nullcontext(sys.stdout.buffer)
+            if args.output == "-"
+            else writers.replacing(Path(args.output), overwrite=args.overwrite)
+        ) as file:
+            outcome = job.privatize_rows(
+                *(privatizer, reader, file, target),
+                batch_size=args.batch_size,
+                num_proc=args.num_proc,
+            )
+    if report_path:
+        report = json.dumps(job.run_report(privatizer, outcome), indent=2, ensure_ascii=False)
+        with writers.replacing(report_path, overwrite=args.overwrite) as file:
+            file.write(f"{report}\n".encode())
+    where, unknown = "standard output" if args.output == "-" else args.output, outcome.unknown_share
     _say(
-        f"{outcome.rows:,} rows with {total:,} words written to {where}; {unknown:.1%} of the "
-        "words are not in the vocabulary (these counts are private, and no part of the release)"
+        f"{outcome.rows:,} rows with {outcome.words:,} words written to {where}; {unknown:.1%} of "
+        "the words are not in the vocabulary (these counts are private, and no part of the release)"
     )
     if unknown > MANY_UNKNOWN:
-        _say(UNKNOWN.format(unknown))
-
-
-def _target(args: argparse.Namespace, source: "inputs.Input") -> str:
-    """Return the format to write, having checked that it can be written there."""
-    from hf_dxprivacy.files import inputs, writers
-
-    target = inputs.format_of(args.output)
-    ending = Path(args.output.lower().removesuffix(".gz")).suffix
-    if ending and target is None:
-        raise UsageError(
-            f"{args.output}: cannot write the format of the ending {ending!r}; choose one of "
-            f"{', '.join(inputs.ENDINGS)}, or none for the format of the input"
+        _say(
+            f"warning: {unknown:.0%} of the words are not in the vocabulary of the space, and words"
+            " that are not come out as arbitrary ones. Is this English? If not, choose a --space "
+            "for its language"
         )
-    if target is None and source.kind == "hub":
-        raise UsageError(f"the ending of {args.output!r} does not tell the format; .jsonl would do")
-    target = target or source.kind
-    with usage():
-        writers.check_conversion(source.kind, target)
-    if args.output == inputs.STANDARD:
-        if target == "parquet":
-            raise UsageError("parquet is written to a file, not to standard output")
-        return target
-    if target == "parquet" and inputs.is_packed(args.output):
-        raise UsageError("parquet is compressed by itself; leave out .gz")
-    _check_place(args, source, Path(args.output))
-    return target
+    print(guarantee, file=sys.stderr)
 
 
-def _report_path(args: argparse.Namespace, source: "inputs.Input") -> Path | None:
-    if args.report is None:
-        return None
-    if not args.report and args.output == "-":
-        raise UsageError("--report needs a path when the output goes to standard output")
-    path = Path(args.report or f"{args.output}.report.json")
-    if path.resolve() == Path(args.output).resolve():
-        raise UsageError("the report and the output are the same file; name another one")
-    _check_place(args, source, path)
-    return path
-
-
-def _check_place(args: argparse.Namespace, source: "inputs.Input", path: Path) -> None:
+def _check_places(args: argparse.Namespace, source: "Input") -> Path | None:
+    """Check where the output and the report go, and return the path of the report."""
     from hf_dxprivacy.files.writers import check_output
 
-    if source.path and path.exists() and path.samefile(source.path):
-        raise UsageError(f"{path} is the input, which is never overwritten; name another file")
-    check_output(path, args.overwrite)
+    places = [] if args.output == "-" else [Path(args.output)]
+    report = None
+    if args.report is not None:
+        if not args.report and args.output == "-":
+            raise UsageError("--report needs a path when the output goes to standard output")
+        report = Path(args.report or f"{args.output}.report.json")
+        if report.resolve() == Path(args.output).resolve():
+            raise UsageError("the report and the output are the same file; name another one")
+        places.append(report)
+    for path in places:
+        read = None if source.kind == "hub" or source.name == "-" else Path(source.name)
+        if read and path.exists() and path.samefile(read):
+            raise UsageError(f"{path} is the input, which is never overwritten; name another file")
+        check_output(path, args.overwrite)
+    return report
 
 
-def _privatizer(args: argparse.Namespace, columns: "inputs.Columns") -> "DxPrivatizer":
+def _privatizer(args: argparse.Namespace, columns: "Columns") -> "DxPrivatizer":
+    """Load the space, make the privatizer, and say what its owner should know."""
+    from hf_dxprivacy.files.readers import read_words
     from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
-    space = load_space(args)
-    stopwords = _stopwords(args.stopwords)
+    space, options = load_space(args)
+    stopwords: str | frozenset[str] | None = None
+    if args.stopwords != "none":
+        stopwords = args.stopwords
+        if stopwords != "english":
+            path = Path(args.stopwords)
+            if not path.exists():
+                raise UsageError(
+                    "expected --stopwords to be english, none or a file with one word a line; "
+                    f"there is no file {path}"
+                )
+            stopwords = read_words(path)
     with usage():
-        return DxPrivatizer(
-            space,
-            args.mechanism,
-            args.epsilon,
+        privatizer = DxPrivatizer(
+            *(space, args.mechanism, args.epsilon),
             text_column=columns.text,
             output_column=columns.output,
             stopwords=stopwords,
@@ -318,40 +253,19 @@ def _privatizer(args: argparse.Namespace, columns: "inputs.Columns") -> "DxPriva
             case=args.case,
             seed=args.seed,
             device=args.device,
-            **given_options(args),
+            **options,
         )
-
-
-def _stopwords(choice: str) -> "str | frozenset[str] | None":
-    from hf_dxprivacy.files.inputs import read_words
-
-    if choice in ("none", "english"):
-        return None if choice == "none" else choice
-    if not Path(choice).exists():
-        raise UsageError(
-            f"expected --stopwords to be english, none or a file with one word a line; there is no "
-            f"file {choice}"
-        )
-    return read_words(Path(choice))
-
-
-def _warn(args: argparse.Namespace, columns: "inputs.Columns", caution: str | None) -> None:
-    if caution:
+    if caution := privatizer.mechanism.caution:
         _say(f"warning: {caution}")
     if args.seed is not None:
-        _say(SEEDED)
+        _say(
+            "warning: the noise comes from --seed, which must stay secret: it undoes the noise. "
+            "Your shell may keep it in its history"
+        )
     for name in sorted(set(columns.text) - set(columns.output)):
         _say(f"warning: column {name!r} of the output still holds the original text")
-
-
-def _output(args: argparse.Namespace) -> "AbstractContextManager[BinaryIO]":
-    from hf_dxprivacy.files import inputs, writers
-
-    if args.output == inputs.STANDARD:
-        return writers.standard_output()
-    packed = inputs.is_packed(args.output)
-    return writers.replacing(Path(args.output), overwrite=args.overwrite, packed=packed)
+    return privatizer
 
 
 def _say(message: str) -> None:
-    print(f"hf-dxprivacy: {message}", file=sys.stderr)
+    print(f"{PROGRAM}: {message}", file=sys.stderr)

@@ -5,14 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_dxprivacy.cli.arguments import (
-    UsageError,
-    at_least,
-    check_folder,
-    positive,
-    save_measured,
-    usage,
-)
+from hf_dxprivacy.cli.arguments import UsageError, at_least, positive, usage
+from hf_dxprivacy.cli.artifacts import OVERWRITE, check_folder, save_measured
 
 if TYPE_CHECKING:
     from hf_dxprivacy.training import Relations
@@ -24,25 +18,14 @@ SYNSETS = "/usr/share/wordnet"
 def train_poincare_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s SOURCE [PATH ...] --output FOLDER [options]"
-    parser.add_argument("source", choices=SOURCES, metavar="SOURCE", help=", ".join(SOURCES))
-    parser.add_argument(
-        "paths", nargs="*", metavar="PATH", help=f"files or folders; for wordnet {SYNSETS}"
-    )
-    _add_output_arguments(parser)
-    _add_relation_arguments(parser)
-    _add_training_arguments(parser)
-
-
-def _add_output_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    add("source", choices=SOURCES, metavar="SOURCE", help=", ".join(SOURCES))
+    add("paths", nargs="*", metavar="PATH", help=f"files or folders; for wordnet {SYNSETS}")
     add("--output", required=True, type=Path, metavar="FOLDER", help="the folder to make")
-    add("--overwrite", action="store_true", help="replace the space that FOLDER holds")
+    add("--overwrite", action="store_true", help=OVERWRITE)
     add("--license", metavar="ID", help="licence as the Hub names it; known for two sources")
     add("--push", metavar="REPOSITORY", help="push the space to namespace/name on the Hub, too")
     add("--private", action="store_true", default=None, help="make a new repository private")
-
-
-def _add_relation_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("which relations").add_argument
     add("--words", action="store_true", help="wordnet: single words as nodes, not synsets")
     add("--below", metavar="NODE", help="only a node and what is below it, as mammal.n.01")
@@ -50,30 +33,16 @@ def _add_relation_arguments(parser: argparse.ArgumentParser) -> None:
     add("--min-frequency", type=at_least(0), default=10, metavar="N", help="webisadb (%(default)s)")
     add("--min-links", type=at_least(0), default=3, metavar="N", help="webisadb (%(default)s)")
     for name in ("--stopwords", "--offensive"):
-        add(
-            name,
-            default="english",
-            metavar="english|none|FILE",
-            help="webisadb: words to leave out (%(default)s)",
-        )
-    add(
-        "--largest-component",
-        action="store_true",
-        help="leave out nodes that no chain of relations joins to most others",
-    )
+        about = "webisadb: words to leave out (%(default)s)"
+        add(name, default="english", metavar="english|none|FILE", help=about)
+    about = "leave out nodes that no chain of relations joins to most others"
+    add("--largest-component", action="store_true", help=about)
     add("--work", metavar="FOLDER", help="webisadb: where reading goes on after an interruption")
-
-
-def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("training").add_argument
     add("--dim", type=at_least(1), default=10, metavar="N", help="dimensions (%(default)s)")
     add("--epochs", type=at_least(1), metavar="N", help="passes over the relations (100 to 600)")
-    add(
-        "--refinement",
-        type=at_least(0),
-        metavar="N",
-        help="passes after them that look at the nearest nodes of each (0)",
-    )
+    about = "passes after them that look at the nearest nodes of each (0)"
+    add("--refinement", type=at_least(0), metavar="N", help=about)
     add("--negatives", type=at_least(1), metavar="N", help="nodes to tell each one's classes from")
     add("--learning-rate", type=positive, metavar="X", help="length of a step")
     add("--sharpness", type=positive, metavar="X", help="factor on distances in the loss")
@@ -108,23 +77,25 @@ def train_poincare(args: argparse.Namespace) -> None:
         OSError: If a file cannot be read or written.
     """
     check_folder(args.output, args.overwrite)
-    if args.source == "webisadb" and not args.vocabulary:
+    webisadb = args.source == "webisadb"
+    if webisadb and not args.vocabulary:
         raise UsageError("webisadb needs --vocabulary: a space, or a file with one word a line")
-    if args.source == "webisadb" and args.below:
+    if webisadb and args.below:
         raise UsageError("--below is for wordnet, conceptnet and pairs")
     if args.source != "wordnet" and not args.paths:
         raise UsageError(f"{args.source} needs at least one PATH")
-    if args.source != "webisadb" and len(args.paths) > 1:
+    if not webisadb and len(args.paths) > 1:
         raise UsageError(f"{args.source} takes one PATH, got {len(args.paths)}")
     from hf_dxprivacy.hub.cards import check_licence
     from hf_dxprivacy.training import PoincareConfig
     from hf_dxprivacy.training.poincare import train_space
 
-    settings = _settings(args)
+    names = ("epochs", "refinement", "negatives", "learning_rate", "sharpness", "seed")
+    settings = {name: vars(args)[name] for name in names if vars(args)[name] is not None}
     with usage():
         check_licence(args.license)
         PoincareConfig(**settings)
-    relations, origin = _relations(args)
+    relations, origin = _webisadb(args) if webisadb else _relations(args)
     if args.license:
         origin["licence"] = args.license
     print(f"{len(relations):,} relations over {len(relations.nodes):,} nodes", file=sys.stderr)
@@ -149,19 +120,11 @@ def train_poincare(args: argparse.Namespace) -> None:
         print(commit.commit_url)
 
 
-def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of the training that were given."""
-    names = ("epochs", "refinement", "negatives", "learning_rate", "sharpness", "seed")
-    return {name: vars(args)[name] for name in names if vars(args)[name] is not None}
-
-
 def _relations(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
-    """Read the relations, and say where they come from."""
+    """Return relations, and where they come from."""
     from hf_dxprivacy import training
     from hf_dxprivacy.training.wordnet import wordnet_origin
 
-    if args.source == "webisadb":
-        return _webisadb(args)
     if args.source == "wordnet":
         path = args.paths[0] if args.paths else SYNSETS
         nodes = "words" if args.words else "synsets"
@@ -178,35 +141,26 @@ def _relations(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
 
 
 def _webisadb(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
+    from hf_dxprivacy.files.readers import read_words
+    from hf_dxprivacy.spaces import EmbeddingSpace
     from hf_dxprivacy.training import read_webisadb
     from hf_dxprivacy.training.webisadb import webisadb_origin
 
+    file, choices = Path(args.vocabulary), {"none": None, "english": "english"}
+    words: Any = read_words(file) if file.is_file() else None
+    if words is None:
+        words = EmbeddingSpace.from_pretrained(args.vocabulary).words
+    chosen = {name: vars(args)[name] for name in ("stopwords", "offensive")}
+    lists: dict[str, Any] = {
+        name: choices[choice] if choice in choices else read_words(Path(choice))
+        for name, choice in chosen.items()
+    }
     filters = {
         "min_frequency": args.min_frequency,
         "min_links": args.min_links,
         "connected": args.largest_component,
     }
-    lists = {name: _listed(vars(args)[name]) for name in ("stopwords", "offensive")}
-    found = read_webisadb(
-        args.paths, vocabulary=_vocabulary(args.vocabulary), work=args.work, **filters, **lists
-    )
+    found = read_webisadb(args.paths, vocabulary=words, work=args.work, **filters, **lists)
     print(found.summary, file=sys.stderr)
-    shown = {name: Path(vars(args)[name]).name for name in lists}
+    shown = {name: Path(choice).name for name, choice in chosen.items()}
     return found, webisadb_origin(found, filters | shown)
-
-
-def _listed(choice: str) -> Any:
-    if choice in ("none", "english"):
-        return None if choice == "none" else choice
-    from hf_dxprivacy.files.inputs import read_words
-
-    return read_words(Path(choice))
-
-
-def _vocabulary(choice: str) -> Any:
-    from hf_dxprivacy.files.inputs import read_words
-    from hf_dxprivacy.spaces import EmbeddingSpace
-
-    if Path(choice).is_file():
-        return read_words(Path(choice))
-    return EmbeddingSpace.from_pretrained(choice).words

@@ -1,19 +1,19 @@
 """All rows of an input through a privatizer, in one process or several, and a report of it."""
 
-import io
+import logging
 import pickle
 import platform
 import signal
 from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 from tqdm import tqdm
@@ -21,8 +21,10 @@ from tqdm import tqdm
 from hf_dxprivacy._version import __version__
 from hf_dxprivacy.errors import DxPrivacyError, require_at_least
 from hf_dxprivacy.files.readers import Batch, Reader
-from hf_dxprivacy.files.writers import Write
+from hf_dxprivacy.files.writers import write_rows
+from hf_dxprivacy.privatizers import text_privatizer
 from hf_dxprivacy.privatizers.batch import WordCounts
+from hf_dxprivacy.privatizers.schema_metadata import released_metadata
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
 # Those whose version may change a result.
@@ -33,27 +35,39 @@ COUNTS_ARE_PRIVATE = (
     "they are for the owner of the text only. Remove them before this report goes elsewhere."
 )
 
+Cells = dict[str, list[Any]]
+Released = tuple[Cells, WordCounts]
 
-@dataclass(frozen=True)
+
+@dataclass
 class Outcome:
     """Totals of a job.
 
     Attributes:
         rows: Number of rows.
-        words: Numbers of words per action. A function of the private text: do not release it.
+        counts: Numbers of words per action. A function of the private text: do not release it.
     """
 
-    rows: int
-    words: WordCounts
+    rows: int = 0
+    counts: WordCounts = field(default_factory=WordCounts)
 
+    @property
+    def words(self) -> int:
+        """Number of words."""
+        counts = self.counts
+        return counts.replaced + counts.unchanged + counts.out_of_vocabulary + counts.kept
 
-Released = tuple[Batch, WordCounts]
+    @property
+    def unknown_share(self) -> float:
+        """Share of the words that the vocabulary lacks, 0 if there are no words."""
+        return self.counts.out_of_vocabulary / self.words if self.words else 0.0
 
 
 def privatize_rows(
     privatizer: DxPrivatizer,
     reader: Reader,
-    write: Write,
+    file: BinaryIO,
+    target: str,
     *,
     batch_size: int = 1000,
     num_proc: int = 1,
@@ -61,129 +75,132 @@ def privatize_rows(
 ) -> Outcome:
     """Read all rows, replace their texts and write them, in order.
 
-    Neither the batch size nor the number of processes changes a seeded result.
+    Neither the batch size nor the number of processes changes a seeded result. The caller has to
+    warn of a large `Outcome.unknown_share`; the privatizer itself does not, in any process.
 
     Args:
         privatizer: The privatizer; its columns must be those that the reader was opened with.
         reader: Where the rows come from.
-        write: Takes the released batches.
+        file: Where the rows go.
+        target: The format to write.
         batch_size: Rows in a batch, at most.
         num_proc: Number of processes. Each draws from its own key.
         progress: Show a bar on the standard error stream if that is a terminal.
 
     Raises:
-        InvalidValueError: If the input is damaged, or an option out of range.
+        InvalidValueError: If the input is damaged, an option out of range, or the format cannot
+            hold a column.
         DxPrivacyError: If a worker process ends before its time.
         OSError: If a file cannot be read or written.
     """
     require_at_least(1, batch_size=batch_size, num_proc=num_proc)
-    rows, words = 0, WordCounts()
-    batches = reader.batches(batch_size)
-    if num_proc > 1:
-        released = _in_workers(privatizer, batches, num_proc)
-    else:
-        released = _in_turn(privatizer, batches)
+    schema = reader.schema and released_schema(privatizer, reader.schema)
+    outcome = Outcome()
+
+    def released() -> Iterator[Batch]:
+        for batch, (cells, counts) in results:
+            outcome.rows += len(batch)
+            outcome.counts += counts
+            bar.update(len(batch) if reader.position is None else reader.position() - bar.n)
+            yield _merged(batch, cells, schema)
+
     bar = tqdm(
         total=reader.total,
-        unit=reader.unit,
+        unit="rows" if reader.position is None else "B",
         unit_scale=True,
         desc="Privatizing",
         disable=None if progress else True,
     )
     # Closing the generator ends the workers whatever happens here.
-    with closing(released), bar:
-        for batch, counts in released:
-            write(batch)
-            rows, words = rows + len(batch), words + counts
-            bar.update(reader.position() - bar.n)
-    return Outcome(rows, words)
+    batches = reader.batches(batch_size)
+    with bar, _unwarned(), closing(_results(privatizer, batches, num_proc)) as results:
+        write_rows(file, target, schema, reader, released())
+    return outcome
 
 
-def privatize_batch(privatizer: DxPrivatizer, batch: Batch, first_row: int) -> Released:
-    """Privatize a batch as `Dataset.map` would, and put the results in.
+def released_schema(privatizer: DxPrivatizer, schema: pa.Schema) -> pa.Schema:
+    """Return the schema of released tables, without metadata that may describe a text."""
+    texts = privatizer.text_columns
+    kinds = [schema.field(name).type for name in texts]
+    for name in texts:
+        at = schema.get_field_index(name)
+        schema = schema.set(at, schema.field(at).remove_metadata())
+    for name, kind in zip(privatizer.output_columns, kinds, strict=True):
+        # Released texts hardly ever repeat.
+        released = pa.field(name, kind.value_type if pa.types.is_dictionary(kind) else kind)
+        at = schema.get_field_index(name)
+        schema = schema.append(released) if at < 0 else schema.set(at, released)
+    outputs = {*texts, *privatizer.output_columns}
+    return schema.with_metadata(released_metadata(schema, outputs))
 
-    Args:
-        privatizer: The privatizer.
-        batch: The rows.
-        first_row: Index of the first row in the whole data; seeded noise is keyed by it.
 
-    Returns:
-        The batch with the output columns, its other columns untouched, and counts of its words.
-    """
-    counts: list[WordCounts] = []
-    indices = list(range(first_row, first_row + len(batch)))
+def _merged(batch: Batch, released: Cells, schema: pa.Schema | None) -> Batch:
+    """Return a batch with its output columns, and the other columns untouched."""
     if isinstance(batch, list):
-        columns = {name: [row.get(name) for row in batch] for name in privatizer.text_columns}
-        released = privatizer(columns, indices, on_counts=counts.append)
-        for name in privatizer.output_columns:
-            for row, cell in zip(batch, released[name], strict=True):
+        for name, cells in released.items():
+            for row, cell in zip(batch, cells, strict=True):
                 if cell is not None or name in row:  # a key that is missing stays missing
                     row[name] = cell
-    else:
-        released = privatizer(_plain(batch, privatizer), indices, on_counts=counts.append)
-        for name in privatizer.output_columns:
-            field, at = released.schema.field(name), batch.schema.get_field_index(name)
-            column = released.column(name)
-            batch = (
-                batch.append_column(field, column)
-                if at < 0
-                else batch.set_column(at, field, column)
-            )
-        batch = batch.replace_schema_metadata(released.schema.metadata)
-    return batch, sum(counts, WordCounts())
+        return batch
+    assert schema is not None
+    columns = [
+        pa.array(released[kept.name], kept.type) if kept.name in released else batch.column(at)
+        for at, kept in enumerate(schema)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _plain(table: pa.Table, privatizer: DxPrivatizer) -> pa.Table:
-    """Return a table whose texts are not dictionary-encoded: released ones hardly ever repeat."""
-    for name in privatizer.text_columns:
-        at = table.schema.get_field_index(name)
-        kind = table.schema.field(at).type
-        if pa.types.is_dictionary(kind):
-            table = table.set_column(at, name, table.column(at).cast(kind.value_type))
-    return table
+@contextmanager
+def _unwarned() -> Iterator[None]:
+    logger = logging.getLogger(text_privatizer.__name__)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
-def released_schema(privatizer: DxPrivatizer, schema: pa.Schema | None) -> pa.Schema | None:
-    """Return the schema of released tables; None for lists of dicts, which have none."""
-    if schema is None:
-        return None
-    for at, field in enumerate(schema):
-        if field.name in privatizer.text_columns:  # metadata of a text may describe it
-            schema = schema.set(at, field.remove_metadata())
-    table: Any = privatize_batch(privatizer, schema.empty_table(), 0)[0]
-    return table.schema
+def _privatized(privatizer: DxPrivatizer, cells: Cells, row: int) -> Released:
+    """Privatize a batch as `Dataset.map` would; seeded noise is keyed by the number of a row."""
+    counts: list[WordCounts] = []
+    indices = list(range(row, row + len(cells[privatizer.text_columns[0]])))
+    return privatizer(cells, indices, on_counts=counts.append), sum(counts, WordCounts())
 
 
-def _in_turn(privatizer: DxPrivatizer, batches: Iterator[Batch]) -> Generator[Released, None, None]:
-    row = 0
-    for batch in batches:
-        yield privatize_batch(privatizer, batch, row)
-        row += len(batch)
-
-
-def _in_workers(
+def _results(
     privatizer: DxPrivatizer, batches: Iterator[Batch], num_proc: int
-) -> Generator[Released, None, None]:
-    """Give the batches to processes in turn, one at a time to each, so that none can block."""
-    pickled, row = pickle.dumps(privatizer), 0
-    waiting: deque[Connection] = deque()
+) -> Generator[tuple[Batch, Released], None, None]:
+    """Privatize batches in this process, or in some, which get them in turn, one at a time."""
+    pickled, row = pickle.dumps(privatizer) if num_proc > 1 else b"", 0
+    waiting: deque[tuple[Batch, Connection]] = deque()
     workers: list[tuple[BaseProcess, Connection]] = []
     try:
         for batch in batches:
-            released = None
-            if len(workers) < num_proc:
-                workers.append(_started(pickled))
-                connection = workers[-1][1]
+            cells = {
+                name: [cell.get(name) for cell in batch]
+                if isinstance(batch, list)
+                else batch.column(name).to_pylist()
+                for name in privatizer.text_columns
+            }
+            done = None
+            if num_proc == 1:
+                done = batch, _privatized(privatizer, cells, row)
             else:
-                connection = waiting.popleft()
-                released = _received(connection)
-            with _worker_ended():
-                connection.send((_packed(batch), row))
-            waiting.append(connection)
+                if len(workers) < num_proc:
+                    workers.append(_started(pickled))
+                    connection = workers[-1][1]
+                else:
+                    before, connection = waiting.popleft()
+                    done = before, _received(connection)
+                with _worker_ended():
+                    connection.send((cells, row))
+                waiting.append((batch, connection))
             row += len(batch)
-            if released is not None:
-                yield released
-        yield from map(_received, waiting)
+            if done is not None:
+                yield done
+        for batch, connection in waiting:
+            yield batch, _received(connection)
     finally:
         for process, connection in workers:
             process.terminate()
@@ -211,16 +228,15 @@ def _started(pickled: bytes) -> tuple[BaseProcess, Connection]:
 
 
 def _serve(connection: Connection, pickled: bytes) -> None:
-    """Privatize the batches that come, until the parent has ended."""
+    """Privatize the texts that come, until the parent has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     privatizer: DxPrivatizer | None = None
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+    with _unwarned(), suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            packed, first_row = connection.recv()
+            cells, row = connection.recv()
             try:
                 privatizer = privatizer or pickle.loads(pickled)
-                batch, counts = privatize_batch(privatizer, _unpacked(packed), first_row)
-                answer: Any = (_packed(batch), counts)
+                answer: Released | Exception = _privatized(privatizer, cells, row)
             except Exception as error:
                 answer = error
             connection.send(answer)
@@ -240,37 +256,20 @@ def _worker_ended() -> Iterator[None]:
 
 def _received(connection: Connection) -> Released:
     with _worker_ended():
-        answer = connection.recv()
+        answer: Released | Exception = connection.recv()
     if isinstance(answer, Exception):
         raise answer
-    packed, counts = answer
-    return _unpacked(packed), counts
-
-
-def _packed(batch: Batch) -> bytes:
-    """Serialize a batch; of a slice of a table only its own rows, which pickle does not manage."""
-    if isinstance(batch, list):
-        return pickle.dumps(batch)
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_table(batch)
-    return pickle.dumps(sink.getvalue())
-
-
-def _unpacked(data: bytes) -> Batch:
-    batch = pickle.loads(data)
-    return batch if isinstance(batch, list) else pa.ipc.open_stream(batch).read_all()
+    return answer
 
 
 def run_report(privatizer: DxPrivatizer, outcome: Outcome) -> dict[str, Any]:
-    """Describe a release as JSON values. Neither the seed nor any path is part of it.
-
-    Args:
-        privatizer: The privatizer.
-        outcome: Totals of the job.
-    """
-    space, words = privatizer.space, outcome.words
+    """Describe a release as JSON values. Neither the seed nor any path is part of it."""
+    space, counts = privatizer.space, outcome.counts
     name = Path(space.location).name if space.location else None
+    versions: dict[str, str | None] = dict.fromkeys(LIBRARIES)
+    for library in LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):  # another build, such as faiss-gpu
+            versions[library] = metadata.version(library)
     return {
         "guarantee": privatizer.guarantee.to_dict(),
         "mechanism": privatizer.mechanism.parameters,
@@ -293,28 +292,15 @@ def run_report(privatizer: DxPrivatizer, outcome: Outcome) -> dict[str, Any]:
         "rows": outcome.rows,
         "words": {
             "note": COUNTS_ARE_PRIVATE,
-            "replaced": words.replaced,
-            "drawn_unchanged": words.unchanged,
-            "out_of_vocabulary": words.out_of_vocabulary,
-            "kept": words.kept,
-            "unknown_share": unknown_share(words),
+            "replaced": counts.replaced,
+            "drawn_unchanged": counts.unchanged,
+            "out_of_vocabulary": counts.out_of_vocabulary,
+            "kept": counts.kept,
+            "unknown_share": outcome.unknown_share,
         },
         "versions": {
             "hf-dxprivacy": __version__,
             "python": platform.python_version(),
-            **{library: _version(library) for library in LIBRARIES},
+            **versions,
         },
     }
-
-
-def unknown_share(words: WordCounts) -> float:
-    """Return the share of words that the vocabulary lacks, 0 if there are no words."""
-    total = words.replaced + words.unchanged + words.out_of_vocabulary + words.kept
-    return words.out_of_vocabulary / total if total else 0.0
-
-
-def _version(library: str) -> str | None:
-    try:
-        return metadata.version(library)
-    except metadata.PackageNotFoundError:
-        return None  # another build of the same library, such as faiss-gpu

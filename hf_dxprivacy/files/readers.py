@@ -6,30 +6,37 @@ kept as they were written.
 """
 
 import csv
+import gzip
+import io
 import json
+import re
+import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.files.inputs import (
-    BLOCK_BYTES,
-    DELIMITERS,
-    LONGEST_LINE,
-    Columns,
-    Input,
-    Lines,
-)
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, describe_columns
 
 Batch: TypeAlias = "pa.Table | list[dict[str, Any]]"
 T = TypeVar("T")
+Sized: TypeAlias = Iterator[tuple[T, int]]  # rows, or tables of few rows, each with its size
 
+STANDARD = "-"  # standard input or output
+ENDINGS = {
+    **{".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".txt": "txt"},
+    **{".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"},
+    **{".parquet": "parquet", ".pq": "parquet"},
+}
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+# No text is that long: a longer line has other line ends, or an open quote.
+LONGEST_LINE = 1 << 26
 # A batch ends when it has so many bytes, whatever rows were asked for.
 BATCH_BYTES = 1 << 20
 # Rows read at once where their size shows afterwards only.
@@ -37,32 +44,145 @@ FEW_ROWS = 64
 # Rows of jsonl in which a text column must occur.
 EARLY_ROWS = 1000
 
+BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of columns.
+
+    Attributes:
+        text: The text columns.
+        output: The columns for the results, in the same order.
+        any_type: Whether the text columns may hold other values than texts, as they may for an
+            attack that reads labels.
+    """
+
+    text: tuple[str, ...]
+    output: tuple[str, ...]
+    any_type: bool = False
+
+    def require(self, present: Sequence[str], where: str, hint: str = "") -> None:
+        """Require every text column once, and no column that a result would replace.
+
+        Args:
+            present: The columns of the data.
+            where: File and line, for the message.
+            hint: A likely reason for a missing column, for the message.
+
+        Raises:
+            InvalidValueError: If a column is missing, repeated or would be lost.
+        """
+        for name in self.text:
+            if name not in present:
+                raise InvalidValueError(
+                    f"{where}: there is no column {name!r}; {describe_columns(present, name)}"
+                    + (f"; {hint}" if hint else "")
+                )
+            if list(present).count(name) > 1:
+                raise InvalidValueError(
+                    f"{where}: there are several columns {name!r}; rename all but one, or text "
+                    "would be left as it is in the others"
+                )
+        for name in self.output:
+            if name in present and name not in self.text:
+                raise InvalidValueError(
+                    f"{where}: there is a column {name!r} already, which would be lost; name "
+                    "another one for the result (--output-column)"
+                )
+
+
+@dataclass(frozen=True)
+class Input:
+    """Where rows are read from.
+
+    Attributes:
+        name: A file, "-" for standard input, or the name of a dataset on the Hub.
+        kind: "csv", "tsv", "jsonl", "txt", "parquet" or "hub".
+        quoted: Whether csv and tsv have quotes.
+        delimiter: Of csv or tsv, if not that of the format.
+        subset: Configuration of a dataset.
+        split: Split of a dataset.
+    """
+
+    name: str
+    kind: str
+    quoted: bool = True
+    delimiter: str | None = None
+    subset: str | None = None
+    split: str = "train"
+
 
 @dataclass
 class Reader:
     """An open input.
 
     Attributes:
-        kind: The format.
+        source: What is read.
         batches: Returns the rows in batches of at most so many.
-        position: Returns how much has been read, in `unit`.
-        total: Size of the input in `unit`, None if unknown.
-        unit: "B" for bytes or "rows".
         schema: Columns of the tables; None for lists of dicts.
+        total: Bytes or rows of the input, None if unknown.
+        position: Returns how many bytes have been read; None if progress is counted in rows.
         bom: The byte order mark of a text file, else empty.
         newline: The line end of the first line.
         compression: Of a Parquet file.
     """
 
-    kind: str
+    source: Input
     batches: Callable[[int], Iterator[Batch]]
-    position: Callable[[], int]
-    total: int | None
-    unit: str = "B"
-    schema: pa.Schema | None = None
+    schema: pa.Schema | None
+    total: int | None = None
+    position: Callable[[], int] | None = None
     bom: bytes = b""
     newline: str = "\n"
     compression: str = "SNAPPY"
+
+
+def find_input(
+    name: str,
+    kind: str | None = None,
+    quoted: bool = True,
+    delimiter: str | None = None,
+    subset: str | None = None,
+    split: str | None = None,
+) -> Input:
+    """Decide whether a name is a file or a dataset on the Hub, and how to read it.
+
+    Args:
+        name: A file, "-" for standard input, or the name of a dataset.
+        kind: The format, instead of that of the ending.
+        quoted: Whether csv and tsv have quotes.
+        delimiter: Of csv or tsv, instead of that of the format.
+        subset: Configuration of a dataset.
+        split: Split of a dataset, "train" by default.
+
+    Raises:
+        OSError: If it can be neither.
+        InvalidValueError: If the format is unknown or cannot be read from there.
+    """
+    known = kind or ENDINGS.get(Path(name.lower().removesuffix(".gz")).suffix)
+    if name != STANDARD and Path(name).is_dir():
+        raise IsADirectoryError(21, "a folder; name a file in it", name)
+    if name != STANDARD and not Path(name).exists():
+        if known or not re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", name):
+            raise FileNotFoundError(2, "there is no such file; check the path", name)
+        return Input(name, "hub", quoted, None, subset, split or "train")
+    if subset or split:
+        raise InvalidValueError(f"--split and --subset are for the Hub, but {name} is a file")
+    if known is None:
+        raise InvalidValueError(
+            f"the name {name!r} does not tell the format; say which of "
+            f"{', '.join(dict.fromkeys(ENDINGS.values()))} it is (--format)"
+        )
+    if known == "parquet" and (name == STANDARD or name.lower().endswith(".gz")):
+        raise InvalidValueError("parquet is read from a file that is not compressed as a whole")
+    one = delimiter is None or (len(delimiter) == 1 and delimiter not in '"\r\n')
+    if delimiter is not None and not (one and known in DELIMITERS):
+        raise InvalidValueError(
+            "expected the delimiter of csv or tsv to be one character, no quote and no line end; "
+            f"got {delimiter!r} for {known}"
+        )
+    return Input(name, known, quoted, delimiter)
 
 
 @contextmanager
@@ -78,15 +198,99 @@ def open_reader(source: Input, columns: Columns) -> Iterator[Reader]:
             never the content.
         InvalidTypeError: If a text column holds something else.
     """
+    path = Path(source.name)
     if source.kind == "hub":
         yield _open_dataset(source, columns)
     elif source.kind == "parquet":
-        with _open_parquet(Path(source.name), columns) as reader:
+        with _open_parquet(source, columns) as reader:
             yield reader
     else:
-        with closing(Lines(source.path)) as lines:
+        standard = source.name == STANDARD
+        with nullcontext(sys.stdin.buffer) if standard else path.open("rb") as raw:
+            lines = Lines(cast(io.BufferedReader, raw), "standard input" if standard else str(path))
             read = {"txt": _read_txt, "jsonl": _read_jsonl}.get(source.kind, _read_delimited)
-            yield read(lines, source, columns)
+            schema, rows, combined = read(lines, source, columns)
+            # A pipe has neither size nor position.
+            sized = not standard and path.is_file()
+            yield Reader(
+                source=source,
+                batches=lambda size: map(combined, _grouped(rows, size)),
+                schema=schema,
+                total=path.stat().st_size if sized else None,
+                position=raw.tell if sized else None,
+                bom=lines.bom,
+                newline=lines.newline,
+            )
+
+
+class Lines:
+    """Lines of UTF-8 text, decompressed if it is gzip; only a line feed ends a line.
+
+    Iteration returns lines with their ends, once.
+
+    Args:
+        raw: The stream.
+        name: Its name, for messages.
+
+    Attributes:
+        number: Of the line returned last.
+        bom: The byte order mark, if there is one.
+        newline: The end of the first line.
+    """
+
+    def __init__(self, raw: io.BufferedReader, name: str) -> None:
+        self.name, self.number = name, 0
+        self._stream = gzip.open(raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
+        first = self._read()
+        self.newline = "\r\n" if first.endswith(b"\r\n") else "\n"
+        self._first = first.removeprefix(BOM)
+        self.bom = first[: len(first) - len(self._first)]
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the lines.
+
+        Raises:
+            InvalidValueError: If the text is not UTF-8, a gzip stream is damaged, or a line is too
+                long; names the line.
+        """
+        line = self._first
+        while line:
+            self.number += 1
+            try:
+                text = line.decode()
+            except UnicodeDecodeError as error:
+                # The cause is left out: it holds the data.
+                raise InvalidValueError(
+                    f"{self.name}, line {self.number}, byte {error.start + 1} of the line: not "
+                    "UTF-8; convert the file, for instance with iconv"
+                ) from None
+            yield text
+            line = self._read()
+
+    def _read(self) -> bytes:
+        try:
+            line: bytes = self._stream.readline(LONGEST_LINE)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InvalidValueError(
+                f"{self.name}: the gzip stream is truncated or damaged ({error}); fetch the file "
+                "again"
+            ) from error
+        if len(line) == LONGEST_LINE:
+            raise InvalidValueError(
+                f"{self.name}, line {self.number + 1}: longer than {LONGEST_LINE >> 20} MiB; a "
+                "line must end with a line feed"
+            )
+        return line
+
+
+def read_words(path: Path) -> frozenset[str]:
+    """Read a list of words, one a line; blank lines do not count.
+
+    Raises:
+        InvalidValueError: If the file is not UTF-8.
+    """
+    with path.open("rb") as raw:
+        return frozenset(line.strip() for line in Lines(raw, str(path))) - {""}
 
 
 def _grouped(rows: Iterable[tuple[T, int]], size: int) -> Iterator[list[T]]:
@@ -103,39 +307,26 @@ def _grouped(rows: Iterable[tuple[T, int]], size: int) -> Iterator[list[T]]:
         yield group
 
 
-def _first_line(lines: Lines) -> tuple[Iterator[str], str]:
-    """Return all lines, and the line end of the first."""
-    rest = iter(lines)
-    first = next(rest, "")
-    newline = "\r\n" if first.endswith("\r\n") else "\n"
-    return chain([first] if first else [], rest), newline
+# Schema, rows with their sizes, and what makes a batch of some.
+_Text: TypeAlias = "tuple[pa.Schema | None, Sized[Any], Callable[[list[Any]], Batch]]"
 
 
-def _read_txt(lines: Lines, source: Input, columns: Columns) -> Reader:
+def _read_txt(lines: Lines, source: Input, columns: Columns) -> _Text:
     """Read one text a line, as the only text column."""
-    texts, newline = _first_line(lines)
     schema = pa.schema([(name, pa.string()) for name in columns.text])
-
-    def batches(size: int) -> Iterator[pa.Table]:
-        cut = (line.removesuffix(newline).removesuffix("\n") for line in texts)
-        for group in _grouped(((text, len(text)) for text in cut), size):
-            yield pa.table([pa.array(group, pa.string())], schema=schema)
-
-    return Reader(
-        source.kind, batches, lines.position, lines.total, "B", schema, lines.bom, newline
-    )
+    texts = (line.removesuffix(lines.newline).removesuffix("\n") for line in lines)
+    rows = ((text, len(text)) for text in texts)
+    return schema, rows, lambda group: pa.table([pa.array(group, pa.string())], schema=schema)
 
 
-def _read_delimited(lines: Lines, source: Input, columns: Columns) -> Reader:
+def _read_delimited(lines: Lines, source: Input, columns: Columns) -> _Text:
     """Read csv or tsv with a header, all columns as strings."""
     delimiter = source.delimiter or DELIMITERS[source.kind]
     csv.field_size_limit(LONGEST_LINE)
-    texts, newline = _first_line(lines)
     quoting = csv.QUOTE_MINIMAL if source.quoted else csv.QUOTE_NONE
-    parser = csv.reader(texts, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type]
+    parser = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type]
     records = _records(lines.name, parser)
-    header = next(records, _Record(0, []))
-    names = header.fields
+    names = next(records, ([], 0))[0]
     others = {";": "--delimiter ';'", "|": "--delimiter '|'", "\t": "--format tsv"}
     hint = "the first line must name the columns"
     for other, option in {**others, ",": "--format csv"}.items():
@@ -144,29 +335,11 @@ def _read_delimited(lines: Lines, source: Input, columns: Columns) -> Reader:
     columns.require(names, lines.name, hint)
     schema = pa.schema([pa.field(name, pa.string()) for name in names])
 
-    def checked() -> Iterator[tuple[list[str], int]]:
-        for line, fields in records:
-            if len(fields) != len(names):
-                raise InvalidValueError(
-                    f"{lines.name}, line {line}: expected {len(names)} fields as in the header, "
-                    f"found {len(fields)}; quote fields that contain the delimiter, or mend the "
-                    "line"
-                )
-            yield fields, sum(map(len, fields))
+    def table(rows: list[list[str]]) -> pa.Table:
+        arrays = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+        return pa.table(arrays, schema=schema)
 
-    def batches(size: int) -> Iterator[pa.Table]:
-        for rows in _grouped(checked(), size):
-            arrays = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
-            yield pa.table(arrays, schema=schema)
-
-    return Reader(
-        source.kind, batches, lines.position, lines.total, "B", schema, lines.bom, newline
-    )
-
-
-class _Record(NamedTuple):
-    line: int
-    fields: list[str]
+    return schema, records, table
 
 
 _FAULTS = {
@@ -180,8 +353,9 @@ _FAULTS = {
 _FAULTS["field larger"] = _FAULTS["unexpected end"]
 
 
-def _records(name: str, parser: Any) -> Iterator[_Record]:
-    """Return the records that are not blank, each with the number of its first line."""
+def _records(name: str, parser: Any) -> Sized[list[str]]:
+    """Return the records that are not blank, all as long as the first, with their sizes."""
+    width = 0
     while True:
         line = parser.line_num + 1
         try:
@@ -191,8 +365,14 @@ def _records(name: str, parser: Any) -> Iterator[_Record]:
             raise InvalidValueError(f"{name}, line {line}: {fault}") from None
         if fields is None:
             return
+        width = width or len(fields)
+        if fields and len(fields) != width:
+            raise InvalidValueError(
+                f"{name}, line {line}: expected {width} fields as in the header, found "
+                f"{len(fields)}; quote fields that contain the delimiter, or mend the line"
+            )
         if fields:
-            yield _Record(line, fields)
+            yield fields, sum(map(len, fields))
 
 
 @dataclass(frozen=True)
@@ -227,57 +407,49 @@ _parse_json = json.JSONDecoder(
     parse_float=_number(float),
     parse_constant=RawNumber,
 ).decode
+_JSON_KINDS = {dict: "an object", list: "an array", bool: "true or false"}
 
 
-def _read_jsonl(lines: Lines, source: Input, columns: Columns) -> Reader:
+def _read_jsonl(lines: Lines, source: Input, columns: Columns) -> _Text:
     """Read one JSON object a line; blank lines do not count."""
-    # The first names that occur, for a message.
-    names: dict[str, None] = {}
-    missing = set(columns.text)
 
-    def rows() -> Iterator[tuple[dict[str, Any], int]]:
+    def rows() -> Sized[dict[str, Any]]:
+        # The first names that occur, for a message.
+        names: dict[str, None] = {}
+        missing, count = set(columns.text), 0
         for line in lines:
-            if line.strip(" \t\r\n"):
-                row = _row(line, f"{lines.name}, line {lines.number}")
-                _check_row(row, columns, f"{lines.name}, line {lines.number}")
-                missing.difference_update(row)
-                if len(names) < EARLY_ROWS:
-                    names.update(dict.fromkeys(row))
-                yield row, len(line)
-
-    def batches(size: int) -> Iterator[list[dict[str, Any]]]:
-        count = 0
-        for group in _grouped(rows(), size):
-            count += len(group)
+            if not line.strip(" \t\r\n"):
+                continue
+            row = _row(line, f"{lines.name}, line {lines.number}", columns)
+            missing.difference_update(row)
+            count += 1
+            if len(names) < EARLY_ROWS:
+                names.update(dict.fromkeys(row))
             # A row may lack a key that is null. That all rows lack it shows at the end, but a
             # mistaken name should show early.
             if count >= EARLY_ROWS and len(missing) == len(columns.text):
                 break
-            yield group
+            yield row, len(line)
         if missing and count:
             columns.require([name for name in names if name not in missing], lines.name)
 
-    return Reader("jsonl", batches, lines.position, lines.total, bom=lines.bom)
+    return None, rows(), lambda group: group
 
 
-def _row(line: str, where: str) -> dict[str, Any]:
+def _row(line: str, where: str, columns: Columns) -> dict[str, Any]:
     try:
         row = _parse_json(line)
     except json.JSONDecodeError as error:
         # The cause is left out: it holds the line.
         problem = f", column {error.pos + 1}: {error.msg}; expected one JSON object on every line"
+        raise InvalidValueError(where + problem) from None
     except RecursionError:
-        problem = ": values are nested too deeply"
+        raise InvalidValueError(f"{where}: values are nested too deeply") from None
     except InvalidValueError as error:
-        problem = f": {error}; keep one of them"
-    else:
-        if isinstance(row, dict):
-            return row
+        raise InvalidValueError(f"{where}: {error}; keep one of them") from None
+    if not isinstance(row, dict):
         problem = ", column 1: not an object; expected one JSON object on every line"
-    raise InvalidValueError(where + problem)
-
-
-def _check_row(row: dict[str, Any], columns: Columns, where: str) -> None:
+        raise InvalidValueError(where + problem)
     for name in columns.output:
         if name in row and name not in columns.text:
             columns.require([*columns.text, name], where)
@@ -285,13 +457,11 @@ def _check_row(row: dict[str, Any], columns: Columns, where: str) -> None:
         cell = row.get(name)
         cells = cell if isinstance(cell, list) else [cell]
         if not all(each is None or isinstance(each, str) for each in cells):
-            kind = "an array" if isinstance(cell, list) else _JSON_KINDS.get(type(cell), "a number")
             raise InvalidValueError(
-                f"{where}: expected {name!r} to be a text, a list of tokens or null, found {kind}"
+                f"{where}: expected {name!r} to be a text, a list of tokens or null, found "
+                f"{_JSON_KINDS.get(type(cell), 'a number')}"
             )
-
-
-_JSON_KINDS = {dict: "an object", bool: "true or false"}
+    return row
 
 
 def _check_types(schema: pa.Schema, columns: Columns, where: str) -> None:
@@ -311,71 +481,63 @@ def _check_types(schema: pa.Schema, columns: Columns, where: str) -> None:
 def _bounded(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
     """Regroup tables of few rows by number and bytes of rows."""
 
-    def pieces() -> Iterator[tuple[pa.Table, int]]:
+    def pieces() -> Sized[pa.Table]:
         for table in tables:
             step = max(1, table.num_rows * BATCH_BYTES // max(1, table.nbytes))
             for start in range(0, table.num_rows, step):
                 piece = table.slice(start, step)
                 yield piece, piece.nbytes
 
-    few = min(FEW_ROWS, size)
-    for group in _grouped(pieces(), size // few):
-        yield pa.concat_tables(group)
+    return map(pa.concat_tables, _grouped(pieces(), size // min(FEW_ROWS, size)))
 
 
 @contextmanager
-def _open_parquet(path: Path, columns: Columns) -> Iterator[Reader]:
+def _open_parquet(source: Input, columns: Columns) -> Iterator[Reader]:
+    path = source.name
     try:
         # Buffered, so that a column of a large row group is not read as a whole.
-        file = pq.ParquetFile(path, buffer_size=BLOCK_BYTES, pre_buffer=False)
+        file = pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
     except (pa.ArrowException, OSError) as error:
         raise InvalidValueError(
             f"{path}: truncated, damaged or not a Parquet file ({error})"
         ) from error
-    _check_types(file.schema_arrow, columns, str(path))
+    _check_types(file.schema_arrow, columns, path)
     first = file.metadata.row_group(0) if file.num_row_groups else None
     kind = first.column(0).compression if first is not None and first.num_columns else "SNAPPY"
-    rows = 0
 
     def tables(size: int) -> Iterator[pa.Table]:
-        nonlocal rows
+        row = 1
         read = file.iter_batches(min(FEW_ROWS, size))
         while True:
             try:
                 batch = next(read, None)
             except (pa.ArrowException, OSError) as error:
                 raise InvalidValueError(
-                    f"{path}: damaged at or after row {rows + 1} ({error})"
+                    f"{path}: damaged at or after row {row} ({error})"
                 ) from error
             if batch is None:
                 return
-            _require_utf8(batch, columns.text, str(path), rows)
-            rows += batch.num_rows
+            for name in columns.text:
+                try:
+                    batch.column(name).validate(full=True)
+                except pa.ArrowInvalid:
+                    # The cause is left out: it may hold the text.
+                    raise InvalidValueError(
+                        f"{path}: column {name!r} holds text that is not UTF-8 in one of the rows "
+                        f"{row} to {row + batch.num_rows - 1}; write the file again with text in "
+                        "UTF-8"
+                    ) from None
+            row += batch.num_rows
             yield pa.Table.from_batches([batch])
 
     with closing(file):
         yield Reader(
-            "parquet",
-            lambda size: _bounded(tables(size), size),
-            lambda: rows,
-            file.metadata.num_rows,
-            "rows",
-            file.schema_arrow,
+            source=source,
+            batches=lambda size: _bounded(tables(size), size),
+            schema=file.schema_arrow,
+            total=file.metadata.num_rows,
             compression="NONE" if kind == "UNCOMPRESSED" else kind,
         )
-
-
-def _require_utf8(batch: pa.RecordBatch, names: Sequence[str], where: str, before: int) -> None:
-    for name in names:
-        try:
-            batch.column(name).validate(full=True)
-        except pa.ArrowInvalid:
-            # The cause is left out: it may hold the text.
-            raise InvalidValueError(
-                f"{where}: column {name!r} holds text that is not UTF-8 in one of the rows "
-                f"{before + 1} to {before + batch.num_rows}; write the file again with text in "
-                "UTF-8"
-            ) from None
 
 
 def _open_dataset(source: Input, columns: Columns) -> Reader:
@@ -390,14 +552,14 @@ def _open_dataset(source: Input, columns: Columns) -> Reader:
             f"on the Hugging Face Hub, split {source.split!r} ({type(error).__name__}: {error}); "
             "check the name, the split and the connection"
         ) from error
-    return read_stream(source.name, dataset, columns)
+    return read_stream(source, dataset, columns)
 
 
-def read_stream(name: str, dataset: Any, columns: Columns) -> Reader:
+def read_stream(source: Input, dataset: Any, columns: Columns) -> Reader:
     """Read a `datasets.IterableDataset`.
 
     Args:
-        name: Its name, for messages.
+        source: Where it comes from.
         dataset: The dataset.
         columns: The text columns, and where the results go.
 
@@ -407,23 +569,13 @@ def read_stream(name: str, dataset: Any, columns: Columns) -> Reader:
     """
     dataset = dataset if dataset.features is not None else dataset._resolve_features()
     if dataset.features is None:
-        raise InvalidValueError(f"{name}: the dataset has no rows and no columns")
+        raise InvalidValueError(f"{source.name}: the dataset has no rows and no columns")
     schema = dataset.features.arrow_schema
-    _check_types(schema, columns, name)
+    _check_types(schema, columns, source.name)
     split = (getattr(dataset.info, "splits", None) or {}).get(str(dataset.split))
-    rows = 0
 
-    def tables(size: int) -> Iterator[pa.Table]:
-        nonlocal rows
-        for table in dataset.with_format("arrow").iter(min(FEW_ROWS, size)):
-            rows += table.num_rows
-            yield table.cast(schema)
+    def batches(size: int) -> Iterator[pa.Table]:
+        tables = dataset.with_format("arrow").iter(min(FEW_ROWS, size))
+        return _bounded((table.cast(schema) for table in tables), size)
 
-    return Reader(
-        "hub",
-        lambda size: _bounded(tables(size), size),
-        lambda: rows,
-        None if split is None else split.num_examples,
-        "rows",
-        schema,
-    )
+    return Reader(source, batches, schema, None if split is None else split.num_examples)

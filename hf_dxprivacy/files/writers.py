@@ -1,12 +1,12 @@
 """Released rows in each format, and files that appear whole or not at all."""
 
+import glob
 import gzip
 import json
 import os
 import re
 import secrets
 import shutil
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,8 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hf_dxprivacy.errors import InvalidValueError, describe_column
-from hf_dxprivacy.files.inputs import DELIMITERS
-from hf_dxprivacy.files.readers import FEW_ROWS, Batch, Reader
+from hf_dxprivacy.files.readers import (
+    DELIMITERS,
+    ENDINGS,
+    FEW_ROWS,
+    STANDARD,
+    Batch,
+    Input,
+    Reader,
+)
 
 # A row group is written when this much has come together.
 ROW_GROUP_BYTES, ROW_GROUP_ROWS = 1 << 25, 1 << 17
@@ -32,73 +39,75 @@ CONVERSIONS = {
     "hub": ("csv", "tsv", "jsonl", "parquet"),
 }
 
-Write = Callable[[Batch], None]
 
-
-def check_conversion(source: str, target: str) -> None:
-    """Require that a format can be written as another one without loss.
+def find_format(name: str, source: Input) -> str:
+    """Decide in which format to write to a file, or to "-", standard output.
 
     Raises:
-        InvalidValueError: If not.
+        InvalidValueError: If none is known, or something of the input would be lost in it.
     """
-    if target not in CONVERSIONS[source]:
+    packed = name.lower().endswith(".gz")
+    ending = Path(name.lower().removesuffix(".gz")).suffix
+    target = ENDINGS.get(ending)
+    if ending and target is None:
         raise InvalidValueError(
-            f"{source} can be written as {', '.join(CONVERSIONS[source])}, not as {target}: "
-            "something would be lost; choose another ending for the output, and convert it "
-            "afterwards if need be"
+            f"{name}: cannot write the format of the ending {ending!r}; choose one of "
+            f"{', '.join(ENDINGS)}, or none for the format of the input"
         )
+    target = target or source.kind
+    if target == "hub":
+        raise InvalidValueError(f"the ending of {name!r} does not tell the format; .jsonl would do")
+    if target not in CONVERSIONS[source.kind]:
+        raise InvalidValueError(
+            f"{source.kind} can be written as {', '.join(CONVERSIONS[source.kind])}, not as "
+            f"{target}: something would be lost; choose another ending for the output, and "
+            "convert it afterwards if need be"
+        )
+    if target == "parquet" and name == STANDARD:
+        raise InvalidValueError("parquet is written to a file, not to standard output")
+    if target == "parquet" and packed:
+        raise InvalidValueError("parquet is compressed by itself; leave out .gz")
+    return target
 
 
-@contextmanager
-def open_writer(
-    file: BinaryIO,
-    target: str,
-    schema: Any,
-    reader: Reader,
-    quoted: bool = True,
-    delimiter: str | None = None,
-) -> Iterator[Write]:
-    """Return a function that writes batches, after what precedes the rows.
+def write_rows(
+    file: BinaryIO, target: str, schema: Any, reader: Reader, batches: Iterable[Batch]
+) -> None:
+    """Write batches, after what precedes the rows.
 
     Args:
         file: Where to write.
         target: The format.
         schema: The `pyarrow.Schema` of the batches; None for lists of dicts.
-        reader: Whose byte order mark, line end or compression to keep.
-        quoted: Whether csv and tsv may have quotes.
-        delimiter: Of csv or tsv, instead of that of the format.
+        reader: Whose byte order mark, line end, delimiter or compression to keep.
+        batches: The rows.
 
     Raises:
-        InvalidValueError: If the format cannot hold a column.
+        InvalidValueError: If the format cannot hold a column or a value.
     """
     if target == "parquet":
-        with _parquet(file, schema, reader.compression) as write:
-            yield write
+        _write_parquet(file, schema, reader.compression, batches)
         return
-    file.write(reader.bom if reader.kind == target else b"")
-    if target == "jsonl":
-        if schema is not None:
-            _require_types(schema, target, nested=True)
-        yield lambda batch: _write(file, map(_json_line, _dicts(batch)))
-    elif target == "txt":
-        yield lambda batch: _write(file, (f"{text}{reader.newline}" for (text,) in _rows(batch)))
-    else:
+    source, newline = reader.source, reader.newline
+    file.write(reader.bom if source.kind == target else b"")
+    line: Callable[[Any], str] = _json_line
+    if target == "txt":
+        line = lambda row: f"{row[0]}{newline}"  # noqa: E731
+    elif target in DELIMITERS:
         _require_types(schema, "csv and tsv", nested=False)
-        line = _delimited(delimiter or DELIMITERS[target], quoted, reader.newline)
-        _write(file, [line(schema.names)] if schema.names else [])
-        yield lambda batch: _write(file, map(line, _rows(batch)))
-
-
-def _write(file: BinaryIO, lines: Iterable[str]) -> None:
-    file.write("".join(lines).encode())
+        own = source.delimiter if source.kind == target else None
+        line = _delimited(own or DELIMITERS[target], source.quoted, newline)
+        file.write(line(schema.names).encode() if schema.names else b"")
+    elif schema is not None:
+        _require_types(schema, target, nested=True)
+        line = lambda row: _json_line(dict(zip(schema.names, row, strict=True)))  # noqa: E731
+    for batch in batches:
+        rows = batch if isinstance(batch, list) else _rows(batch)
+        file.write("".join(map(line, rows)).encode())
+    file.flush()
 
 
 def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """Return the values of each row.
-
-    Raises:
-        InvalidValueError: If a string is not UTF-8.
-    """
     columns = []
     for at, column in enumerate(table.columns):
         try:
@@ -112,98 +121,72 @@ def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     return zip(*columns, strict=True)
 
 
-def _dicts(batch: Batch) -> Iterable[dict[str, Any]]:
-    if isinstance(batch, list):
-        return batch
-    return (dict(zip(batch.column_names, row, strict=True)) for row in _rows(batch))
-
-
 # Stands around the text of a raw number until it is written; no data can foresee it.
 _RAW = secrets.token_hex(16)
 
 
 def _json_line(row: dict[str, Any]) -> str:
-    """Return a row as a line of JSON, with letters of all scripts as they are.
-
-    Raises:
-        InvalidValueError: If a number of a table is not finite.
-    """
-    ascii_only = False
-    while True:
-        try:
-            line = json.dumps(
-                row, ensure_ascii=ascii_only, allow_nan=False, default=lambda raw: _RAW + raw.text
-            )
-            line.encode()
-        except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can write
-            ascii_only = True
-        except ValueError:
-            raise InvalidValueError(
-                "a column holds NaN or an infinite number, which JSON does not have; write parquet"
-            ) from None
-        else:
-            return re.sub(f'"{_RAW}([^"]*)"', r"\1", line) + "\n"
+    """Return a row as a line of JSON, with letters of all scripts as they are."""
+    settings: dict[str, Any] = {"allow_nan": False, "default": lambda raw: _RAW + raw.text}
+    try:
+        line = json.dumps(row, ensure_ascii=False, **settings)
+    except ValueError:
+        raise InvalidValueError(
+            "a column holds NaN or an infinite number, which JSON does not have; write parquet"
+        ) from None
+    if re.search("[\ud800-\udfff]", line):  # half of a pair, which only an escape can write
+        line = json.dumps(row, **settings)
+    return re.sub(f'"{_RAW}([^"]*)"', r"\1", line) + "\n"
 
 
 def _delimited(delimiter: str, quoted: bool, newline: str) -> Callable[[Iterable[Any]], str]:
     """Return a function that writes a record, with quotes where they are necessary."""
     special = re.compile(f"[{re.escape(delimiter)}\r\n" + ('"]' if quoted else "]")).search
 
-    def field(value: Any) -> str:
-        text = str(value) if value is not None else ""
-        if isinstance(value, bool):
-            text = text.lower()
-        if not special(text):
-            return text
-        if not quoted:
-            raise InvalidValueError(
-                f"a released text contains the delimiter {delimiter!r} or a line break, and the "
-                "file has no quotes to protect it; allow quotes, or write another format"
-            )
-        return '"' + text.replace('"', '""') + '"'
-
     def record(values: Iterable[Any]) -> str:
-        fields = [field(value) for value in values]
+        fields = []
+        for value in values:
+            text = "" if value is None else str(value)
+            if isinstance(value, bool):
+                text = text.lower()
+            if special(text):
+                if not quoted:
+                    raise InvalidValueError(
+                        f"a released text contains the delimiter {delimiter!r} or a line break, "
+                        "and the file has no quotes to protect it; allow quotes, or write another "
+                        "format"
+                    )
+                text = '"' + text.replace('"', '""') + '"'
+            fields.append(text)
         # An empty field alone on its line would be taken for a blank line.
         return ('""' if fields == [""] and quoted else delimiter.join(fields)) + newline
 
     return record
 
 
-@contextmanager
-def _parquet(file: BinaryIO, schema: pa.Schema, compression: str) -> Iterator[Write]:
+def _write_parquet(
+    file: BinaryIO, schema: pa.Schema, compression: str, batches: Iterable[pa.Table]
+) -> None:
     """Write row groups whose bounds follow from the released rows alone.
 
     Batches end where the original texts have so many bytes, which must not show.
     """
     writer = pq.ParquetWriter(file, schema, compression=compression)
-    rest = schema.empty_table()
-    group: list[pa.Table] = []
-    size = 0
-
-    def write(batch: pa.Table) -> None:
-        nonlocal rest, size
-        table = pa.concat_tables([rest, batch.cast(schema)])
-        whole = table.num_rows - table.num_rows % FEW_ROWS
-        for start in range(0, whole, FEW_ROWS):
-            group.append(table.slice(start, FEW_ROWS))
-            size += group[-1].nbytes
-            if size >= ROW_GROUP_BYTES or len(group) * FEW_ROWS >= ROW_GROUP_ROWS:
-                flush()
-        rest = table.slice(whole)
-
-    def flush() -> None:
-        nonlocal size
-        if group:
-            writer.write_table(pa.concat_tables(group).combine_chunks())
-            group.clear()
-            size = 0
-
+    rest, group, size = schema.empty_table(), [], 0
     try:
-        yield write
-        if rest.num_rows:
-            group.append(rest)
-        flush()
+        for batch in batches:
+            table = pa.concat_tables([rest, batch])
+            whole = table.num_rows - table.num_rows % FEW_ROWS
+            for start in range(0, whole, FEW_ROWS):
+                group.append(table.slice(start, FEW_ROWS))
+                size += group[-1].nbytes
+                if size >= ROW_GROUP_BYTES or len(group) * FEW_ROWS >= ROW_GROUP_ROWS:
+                    writer.write_table(pa.concat_tables(group).combine_chunks())
+                    group, size = [], 0
+            rest = table.slice(whole)
+        last = pa.concat_tables([*group, rest])
+        if last.num_rows:
+            writer.write_table(last.combine_chunks())
         writer.close()
     finally:
         # The writer would write a footer when it is collected, into a file that may be full.
@@ -212,19 +195,23 @@ def _parquet(file: BinaryIO, schema: pa.Schema, compression: str) -> Iterator[Wr
 
 
 _PLAIN = (
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_string_view,
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_boolean,
-    pa.types.is_null,
+    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null),
+    *(pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean),
 )
 
 
 def _require_types(schema: pa.Schema, target: str, nested: bool) -> None:
+    def is_plain(kind: pa.DataType) -> bool:
+        if pa.types.is_dictionary(kind):
+            return is_plain(kind.value_type)
+        if nested and pa.types.is_struct(kind):
+            return all(is_plain(child.type) for child in kind)
+        if nested and (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+            return is_plain(kind.value_type)
+        return any(test(kind) for test in _PLAIN)
+
     for at, field in enumerate(schema):
-        if not _is_plain(field.type, nested):
+        if not is_plain(field.type):
             raise InvalidValueError(
                 f"{target} cannot hold {describe_column(schema.names, at)} of type {field.type} "
                 "without loss; write parquet"
@@ -233,22 +220,8 @@ def _require_types(schema: pa.Schema, target: str, nested: bool) -> None:
         raise InvalidValueError(f"{target} cannot hold several columns of one name; rename them")
 
 
-def _is_plain(kind: pa.DataType, nested: bool) -> bool:
-    if pa.types.is_dictionary(kind):
-        return _is_plain(kind.value_type, nested)
-    if nested and pa.types.is_struct(kind):
-        return all(_is_plain(child.type, nested) for child in kind)
-    if nested and (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
-        return _is_plain(kind.value_type, nested)
-    return any(test(kind) for test in _PLAIN)
-
-
 def check_output(path: Path, overwrite: bool) -> None:
-    """Require that a file can be put in this place.
-
-    Args:
-        path: The file to be.
-        overwrite: Whether it may exist.
+    """Require that a file can be put in this place, where one may only be with `overwrite`.
 
     Raises:
         InvalidValueError: If not.
@@ -261,17 +234,16 @@ def check_output(path: Path, overwrite: bool) -> None:
         raise InvalidValueError(
             f"there is no folder {folder if link else path.parent}{link}; make it first"
         )
-    if path.exists():
-        if not path.is_file():
-            raise InvalidValueError(f"{path} is not a regular file; name another one")
-        if not overwrite:
-            raise InvalidValueError(
-                f"{path} exists already; name another file, or allow to overwrite it (--overwrite)"
-            )
+    if path.exists() and not path.is_file():
+        raise InvalidValueError(f"{path} is not a regular file; name another one")
+    if path.exists() and not overwrite:
+        raise InvalidValueError(
+            f"{path} exists already; name another file, or allow to overwrite it (--overwrite)"
+        )
 
 
 @contextmanager
-def replacing(path: Path, *, overwrite: bool = False, packed: bool = False) -> Iterator[BinaryIO]:
+def replacing(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Open a file for writing that appears under its name only when it is complete.
 
     It is written beside its place as ``.NAME.XXXX.part``, forced to disk and renamed. An error, a
@@ -279,9 +251,8 @@ def replacing(path: Path, *, overwrite: bool = False, packed: bool = False) -> I
     the next run for the same output removes.
 
     Args:
-        path: The file to be.
+        path: The file to be; compressed if it ends in .gz.
         overwrite: Whether it may exist.
-        packed: Compress with gzip.
 
     Raises:
         InvalidValueError: If the file exists and may not.
@@ -289,13 +260,16 @@ def replacing(path: Path, *, overwrite: bool = False, packed: bool = False) -> I
     check_output(path, overwrite)
     target = Path(os.path.realpath(path))  # a link is followed, not replaced
     prefix = f".{target.name[:100]}."
-    _remove_abandoned(target.parent, prefix)
+    for part in target.parent.glob(f"{glob.escape(prefix)}{'[0-9a-f]' * 8}.part"):
+        with suppress(OSError), part.open("rb") as left:
+            if _lock(left):  # its process was killed
+                part.unlink()
     beside = target.with_name(f"{prefix}{secrets.token_hex(4)}.part")
     opened: list[BinaryIO] = []
     try:
         opened.append(raw := beside.open("xb"))
         _lock(raw)
-        if packed:
+        if path.name.lower().endswith(".gz"):
             opened.append(cast(BinaryIO, gzip.GzipFile("", "wb", 6, raw, mtime=0)))
         yield opened[-1]
         for file in reversed(opened[1:]):
@@ -318,13 +292,6 @@ def replacing(path: Path, *, overwrite: bool = False, packed: bool = False) -> I
         raise
 
 
-@contextmanager
-def standard_output() -> Iterator[BinaryIO]:
-    """Hand out standard output as a binary file."""
-    yield sys.stdout.buffer
-    sys.stdout.buffer.flush()
-
-
 def _lock(file: BinaryIO) -> bool:
     """Lock a file for as long as it is open; False if another process has it."""
     try:
@@ -336,12 +303,3 @@ def _lock(file: BinaryIO) -> bool:
     except OSError:
         return False
     return True
-
-
-def _remove_abandoned(folder: Path, prefix: str) -> None:
-    """Remove the parts of an output whose process was killed."""
-    for name in os.listdir(folder):
-        if re.fullmatch(re.escape(prefix) + "[0-9a-f]{8}.part", name):
-            with suppress(OSError), (folder / name).open("rb") as file:
-                if _lock(file):
-                    (folder / name).unlink()

@@ -17,7 +17,7 @@ import pytest
 
 from hf_dxprivacy.cli import arguments, privatize
 from hf_dxprivacy.cli.main import VERBS, main, parser_of
-from hf_dxprivacy.files import inputs, readers
+from hf_dxprivacy.files import readers
 from hf_dxprivacy.mechanisms import MECHANISMS
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -301,7 +301,7 @@ def test_debug_shows_where_an_error_arose(folder: Path) -> None:
 def test_the_choices_in_the_help_are_those_of_the_library() -> None:
     assert set(arguments.MECHANISMS) == set(MECHANISMS)
     assert set(arguments.OPTIONS) == {o for m in MECHANISMS.values() for o in m.options}
-    assert set(privatize.FORMATS) == set(inputs.ENDINGS.values())
+    assert set(privatize.FORMATS) == set(readers.ENDINGS.values())
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -401,10 +401,10 @@ def test_keys_of_json_lines_do_not_fill_the_memory(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     row = '{{"text": "a", "{}{}": 1}}\n'
     path.write_text("".join(row.format("k" * 500, i) for i in range(20_000)))
-    columns = inputs.Columns(("text",), ("text",))
+    columns = readers.Columns(("text",), ("text",))
     tracemalloc.start()
     try:
-        with readers.open_reader(inputs.find_input(str(path)), columns) as reader:
+        with readers.open_reader(readers.find_input(str(path)), columns) as reader:
             for _ in reader.batches(100):
                 pass
         _, peak = tracemalloc.get_traced_memory()

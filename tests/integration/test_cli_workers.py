@@ -10,10 +10,8 @@ import pytest
 
 from hf_dxprivacy.cli.main import main
 from hf_dxprivacy.errors import DxPrivacyError
-from hf_dxprivacy.files.inputs import Columns, find_input
 from hf_dxprivacy.files.job import _received, privatize_rows
-from hf_dxprivacy.files.readers import open_reader
-from hf_dxprivacy.files.writers import open_writer
+from hf_dxprivacy.files.readers import Columns, find_input, open_reader
 from hf_dxprivacy.mechanisms import MECHANISMS
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -25,13 +23,9 @@ def _release(
     source: Path, privatizer: DxPrivatizer, batch_size: int = 1000, num_proc: int = 1
 ) -> list[str]:
     out, columns = io.BytesIO(), Columns(("text",), ("text",))
-    with (
-        open_reader(find_input(str(source)), columns) as reader,
-        open_writer(out, "txt", reader.schema, reader) as write,
-    ):
-        outcome = privatize_rows(
-            privatizer, reader, write, batch_size=batch_size, num_proc=num_proc, progress=False
-        )
+    settings = {"batch_size": batch_size, "num_proc": num_proc, "progress": False}
+    with open_reader(find_input(str(source)), columns) as reader:
+        outcome = privatize_rows(privatizer, reader, out, "txt", **settings)
     lines = out.getvalue().decode().split("\n")
     assert outcome.rows == len(lines) - 1 == ROWS
     return lines[:-1]

@@ -15,16 +15,24 @@ import pyarrow.parquet as pq
 import pytest
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.files.inputs import Columns, find_input
-from hf_dxprivacy.files.job import privatize_rows, released_schema
-from hf_dxprivacy.files.readers import BATCH_BYTES, Reader, open_reader, read_stream
-from hf_dxprivacy.files.writers import open_writer, replacing
+from hf_dxprivacy.files.job import privatize_rows
+from hf_dxprivacy.files.readers import (
+    BATCH_BYTES,
+    Columns,
+    Input,
+    Reader,
+    find_input,
+    open_reader,
+    read_stream,
+)
+from hf_dxprivacy.files.writers import replacing, write_rows
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 SIZE = 40 << 20
 LIMIT = 20 << 20
 TEXT = Columns(("text",), ("text",))
+ROWS = Input("rows", "hub")
 
 
 def _lines(kind: str) -> Iterator[bytes]:
@@ -38,11 +46,9 @@ def _lines(kind: str) -> Iterator[bytes]:
 def _copy(source: Path, target: Path, kind: str) -> None:
     with (
         open_reader(find_input(str(source)), TEXT) as reader,
-        replacing(target, packed=target.suffix == ".gz") as file,
-        open_writer(file, kind, reader.schema, reader) as write,
+        replacing(target) as file,
     ):
-        for batch in reader.batches(1000):
-            write(batch)
+        write_rows(file, kind, reader.schema, reader, reader.batches(1000))
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -88,14 +94,13 @@ def test_batches_of_long_rows_are_bounded_by_bytes(tmp_path: Path) -> None:
     assert max(size for size, _ in sizes) < BATCH_BYTES + 2 * len(text)
     assert max(allocated for _, allocated in sizes) < 64 * 2 * len(text)
     stream = datasets.Dataset.from_dict({"text": [text] * 20}).to_iterable_dataset()
-    for batch in read_stream("rows", stream, TEXT).batches(1000):
+    for batch in read_stream(ROWS, stream, TEXT).batches(1000):
         assert batch.nbytes < BATCH_BYTES + 2 * len(text)
 
 
 def _written(reader: Reader, target: str, privatizer: DxPrivatizer) -> bytes:
     out = io.BytesIO()
-    with open_writer(out, target, released_schema(privatizer, reader.schema), reader) as write:
-        privatize_rows(privatizer, reader, write, batch_size=4, progress=False)
+    privatize_rows(privatizer, reader, out, target, batch_size=4, progress=False)
     return out.getvalue()
 
 
@@ -118,7 +123,7 @@ def keep_all(euclidean_space: EmbeddingSpace) -> DxPrivatizer:
 def test_a_stream_becomes_parquet_with_its_features(
     stream: datasets.IterableDataset, keep_all: DxPrivatizer, tmp_path: Path
 ) -> None:
-    data = _written(read_stream("rows", stream, TEXT), "parquet", keep_all)
+    data = _written(read_stream(ROWS, stream, TEXT), "parquet", keep_all)
     (tmp_path / "out.parquet").write_bytes(data)
     again = datasets.Dataset.from_parquet(
         str(tmp_path / "out.parquet"), cache_dir=str(tmp_path / "cache")
@@ -130,11 +135,11 @@ def test_a_stream_becomes_parquet_with_its_features(
 def test_a_stream_becomes_text_where_nothing_is_lost(
     stream: datasets.IterableDataset, keep_all: DxPrivatizer
 ) -> None:
-    data = _written(read_stream("rows", stream, TEXT), "jsonl", keep_all)
+    data = _written(read_stream(ROWS, stream, TEXT), "jsonl", keep_all)
     assert [json.loads(line) for line in data.splitlines()] == list(stream)
     with pytest.raises(InvalidValueError, match="cannot hold column 'deep'"):
-        _written(read_stream("rows", stream, TEXT), "csv", keep_all)
-    flat = read_stream("rows", stream.remove_columns("deep"), TEXT)
+        _written(read_stream(ROWS, stream, TEXT), "csv", keep_all)
+    flat = read_stream(ROWS, stream.remove_columns("deep"), TEXT)
     assert _written(flat, "csv", keep_all).decode().startswith('text,n\n"waab, 0",0\n')
 
 
@@ -142,19 +147,18 @@ def test_features_are_found_out_where_the_stream_does_not_tell(keep_all: DxPriva
     def rows() -> Iterator[dict[str, Any]]:
         yield from ({"text": ["waab", str(i)], "n": i} for i in range(10))
 
-    reader = read_stream("rows", datasets.IterableDataset.from_generator(rows), TEXT)
+    reader = read_stream(ROWS, datasets.IterableDataset.from_generator(rows), TEXT)
     assert reader.schema is not None
     assert reader.schema.field("text").type == pa.list_(pa.string())
     data = _written(reader, "jsonl", keep_all)
     assert [json.loads(line) for line in data.splitlines()] == list(rows())
-    assert reader.position() == 10
 
 
 def test_columns_of_a_stream_are_checked(stream: datasets.IterableDataset) -> None:
     with pytest.raises(InvalidValueError, match="rows: there is no column 'txt'"):
-        read_stream("rows", stream, Columns(("txt",), ("txt",)))
+        read_stream(ROWS, stream, Columns(("txt",), ("txt",)))
     with pytest.raises(InvalidTypeError, match="expected column 'n' to hold texts"):
-        read_stream("rows", stream, Columns(("n",), ("n",)))
+        read_stream(ROWS, stream, Columns(("n",), ("n",)))
 
 
 @pytest.mark.parametrize("name", ["imdb", "user/name", "user/name-2.0_x"])

@@ -10,9 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.files.inputs import Columns, find_input
-from hf_dxprivacy.files.readers import open_reader
-from hf_dxprivacy.files.writers import open_writer
+from hf_dxprivacy.files.readers import Columns, find_input, open_reader
+from hf_dxprivacy.files.writers import write_rows
 
 here = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
@@ -30,12 +29,8 @@ TEXT = Columns(("text",), ("text",))
 def _copied(folder: Path, kind: str, content: str, columns: Columns = TEXT) -> str:
     path, out = folder / f"file.{kind}", io.BytesIO()
     path.write_bytes(content.encode())
-    with (
-        open_reader(find_input(str(path)), columns) as reader,
-        open_writer(out, kind, reader.schema, reader) as write,
-    ):
-        for batch in reader.batches(2):
-            write(batch)
+    with open_reader(find_input(str(path)), columns) as reader:
+        write_rows(out, kind, reader.schema, reader, reader.batches(2))
     return out.getvalue().decode()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
-from hf_dxprivacy.cli.arguments import check_folder
+from hf_dxprivacy.cli.artifacts import check_folder
 from hf_dxprivacy.cli.main import main
 from hf_dxprivacy.errors import InvalidTypeError
 

@@ -1,0 +1,294 @@
+"""The verbs convert, hierarchy, card and push: spaces, privatizers and selectors in folders."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hf_dxprivacy.cli.arguments import UsageError, at_least, usage
+from hf_dxprivacy.errors import ArtifactError, InvalidValueError
+
+if TYPE_CHECKING:
+    from hf_dxprivacy.hub import Publishable
+    from hf_dxprivacy.spaces import EmbeddingSpace
+
+# Ways to build a tree.
+METHODS = ("average", "ward", "parts")
+
+# Clusters around a word that are shown, and words of each.
+CLUSTERS, WORDS = 4, 10
+
+OVERWRITE = "replace the space that FOLDER holds"
+LICENSE = "licence of the vectors as the Hub names it, such as mit or cc-by-4.0"
+
+
+def check_folder(folder: Path, overwrite: bool) -> None:
+    """Require that a space can be put into this place.
+
+    Raises:
+        UsageError: If there is something else, or a space that may not be replaced.
+    """
+    from hf_dxprivacy.hub.atomic import current_folder, is_leftover
+
+    if not folder.exists() or (folder.is_dir() and all(map(is_leftover, folder.iterdir()))):
+        return
+    if not (current_folder(folder) / "config.json").is_file():
+        raise UsageError(f"{folder} exists and holds no space; name another folder")
+    if not overwrite:
+        raise UsageError(f"{folder} holds a space already; name another folder, or --overwrite it")
+
+
+def save_measured(space: "EmbeddingSpace", folder: Path, license: str | None) -> None:
+    """Save a space with the figures of its card; the folder holds the old or the new one.
+
+    Raises:
+        OSError: If it cannot be written; names a path.
+    """
+    from hf_dxprivacy.report import measure
+
+    try:
+        measure(space).save_pretrained(folder, license=license)
+    except OSError as error:
+        if error.errno and not error.filename:
+            raise OSError(error.errno, error.strerror, str(folder)) from error
+        raise
+
+
+def convert_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.usage = "%(prog)s VECTORS --output FOLDER [options]"
+    add = parser.add_argument
+    add("vectors", metavar="VECTORS", type=Path, help="the file of word vectors")
+    add("--output", required=True, type=Path, metavar="FOLDER", help="the folder to make")
+    add("--overwrite", action="store_true", help=OVERWRITE)
+    about = "read the first N words only, which are usually the most frequent"
+    add("--limit", type=at_least(1), metavar="N", help=about)
+    metrics, about = ("euclidean", "poincare"), "poincare is for points inside the unit ball"
+    add("--metric", choices=metrics, default=metrics[0], help=f"{about} (%(default)s)")
+    about = 'build a tree too, for "hierarchical" (average, if no method is given)'
+    add("--hierarchy", nargs="?", const=METHODS[0], choices=METHODS, help=about)
+    add("--unit-step", action="store_true", help="scale to a median nearest distance of 1")
+    add("--license", metavar="ID", help=LICENSE)
+    add("--source", metavar="TEXT", help="where the vectors come from, for the card")
+
+
+def convert(args: argparse.Namespace) -> None:
+    """Make a space, ready to use and to push, from a file of word vectors.
+
+    The file is in one of the usual formats: GloVe text, word2vec text or binary, fastText .vec,
+    each plain or gzip-compressed.
+
+      hf-dxprivacy convert glove.6B.100d.txt --output glove --limit 50000 --unit-step
+      hf-dxprivacy privatize in.csv --output out.csv --space ./glove --mechanism tem --epsilon 6
+
+    The folder holds the vectors, the vocabulary, a config.json with digests of both, and a model
+    card with the distances between the words and what the mechanisms do to them. epsilon is per
+    unit of distance; --unit-step scales the vectors so that the median distance to the nearest
+    neighbour is 1, as in the built-in spaces. Without it the words of GloVe are about 5 apart, and
+    an epsilon of 5 or 10 leaves nearly every word as it is.
+
+    Raises:
+        UsageError: If the folder is in use, or the licence is not one of the Hub's.
+        DxPrivacyError: If the file is malformed.
+        OSError: If a file cannot be read or written.
+    """
+    check_folder(args.output, args.overwrite)
+    from hf_dxprivacy.hub.cards import check_licence
+    from hf_dxprivacy.spaces import EmbeddingSpace
+
+    with usage():
+        check_licence(args.license)
+    space = EmbeddingSpace.from_text_vectors(args.vectors, limit=args.limit)
+    given = {"source": args.source, "licence": args.license}
+    provenance = space.provenance | {k: value for k, value in given.items() if value}
+    space = EmbeddingSpace(space.words, space.vectors, args.metric, provenance=provenance)
+    if args.hierarchy is not None:
+        with usage():
+            space = space.build_hierarchy(args.hierarchy)
+    if args.unit_step:
+        space = space.rescale(1.0 / space.neighbour_distances()[1])
+    save_measured(space, args.output, args.license)
+    print(
+        f"{args.output}: {len(space)} words x {space.dim} dimensions, {space.metric}; median "
+        f"distance to the nearest neighbour {space.neighbour_distances()[1]:.4g}",
+        file=sys.stderr,
+    )
+
+
+def hierarchy_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.usage = "%(prog)s SPACE [--method METHOD [--output FOLDER]] [--show WORD ...]"
+    add = parser.add_argument
+    add("space", metavar="SPACE", help="built-in name, folder or Hub repository")
+    add("--method", choices=METHODS, help="build a tree: by average linkage, Ward's, or by parts")
+    add("--output", type=Path, metavar="FOLDER", help="where to save it (the folder of the space)")
+    add("--overwrite", action="store_true", help=OVERWRITE)
+    add("--license", metavar="ID", help=LICENSE)
+    add("--show", nargs="+", metavar="WORD", help="words whose smallest clusters are shown")
+
+
+def hierarchy(args: argparse.Namespace) -> None:
+    """Build and show the tree of a space, over which "hierarchical" draws.
+
+      hf-dxprivacy hierarchy ./glove
+      hf-dxprivacy hierarchy ./glove --method ward --output glove-ward
+      hf-dxprivacy hierarchy english --show cat diagnosed
+
+    Without --method the tree of the space is shown: its size and depth, how large the clusters
+    around a word are, and the smallest clusters of some words. With --method a tree is built from
+    the vectors and saved with the space, in place or in another folder. The tree is public, and any
+    tree keeps the guarantee of "hierarchical"; it decides which words are near.
+
+    Raises:
+        UsageError: If there is nowhere to save a tree to.
+        DxPrivacyError: If the space has no tree, or lacks a word.
+        OSError: If a file cannot be read or written.
+    """
+    from hf_dxprivacy.spaces import EmbeddingSpace
+
+    folder = args.output
+    if args.method is None and folder is not None:
+        raise UsageError("--output is for a tree that is built; give --method too")
+    if args.method is not None and folder is None:
+        folder = Path(args.space)
+        if not folder.is_dir():
+            raise UsageError(f"{args.space} is no local folder; give --output FOLDER too")
+    elif folder is not None:
+        check_folder(folder, args.overwrite)
+    space = EmbeddingSpace.from_pretrained(args.space)
+    if folder is not None:
+        with usage():
+            space = space.build_hierarchy(args.method)
+        save_measured(space, folder, args.license)
+        print(f"{folder}: saved with a tree", file=sys.stderr)
+    print(_described(space, args.show or ()))
+
+
+def _described(space: "EmbeddingSpace", words: "list[str] | tuple[str, ...]") -> str:
+    """Return the size and the depth of a tree, and the smallest clusters around some words."""
+    import numpy as np
+
+    tree = space.hierarchy
+    if tree is None:
+        raise InvalidValueError(
+            "the space has no tree; build one with --method average, or space.build_hierarchy()"
+        )
+    depths = tree.depths
+    lines = [
+        f"{len(tree):,} words in {len(tree.sizes):,} clusters ({tree.method or 'unknown method'})",
+        f"  clusters around a word: {np.median(depths):.0f} in the median, {depths.max()} at most",
+    ]
+    for k in (1, 10, 100):
+        size = np.median(tree.enclosing_sizes(k + 1))
+        lines.append(f"  smallest cluster with {k} other words: {size:,.0f} words in the median")
+    spread = np.linspace(0, len(space) - 1, 5)[1:4].astype(int).tolist()
+    for row in space.ids(words).tolist() if words else spread:
+        if row < 0:
+            raise InvalidValueError("the space lacks a word to --show; check its letter case")
+        lines.append(f"  {space.words[row]}")
+        for cluster in tree.chain(row)[:CLUSTERS]:
+            members = [space.words[at] for at in tree.members(cluster).tolist() if at != row]
+            more = ", …" if len(members) > WORDS else ""
+            lines.append(f"    {tree.sizes[cluster]:>6,}: {', '.join(members[:WORDS])}{more}")
+    return "\n".join(lines)
+
+
+def card_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.usage = "%(prog)s FOLDER [options]"
+    parser.add_argument("folder", metavar="FOLDER", help="what save_pretrained has written")
+    parser.add_argument("--license", metavar="ID", help="licence as the Hub names it")
+
+
+def card(args: argparse.Namespace) -> None:
+    """Make the model card of a space, a privatizer or a selector anew.
+
+      hf-dxprivacy card ./glove --license pddl
+
+    README.md, and for a space the picture privacy.png, are written into the folder; whatever was
+    measured before and still belongs to the space is not measured again. Nothing else is changed
+    but the measured figures in config.json. A push makes the card by itself; this is for looking at
+    it first.
+
+    Raises:
+        UsageError: If the Hub knows no such licence.
+        DxPrivacyError: If the folder is damaged.
+        OSError: If a file cannot be written.
+    """
+    from hf_dxprivacy.hub import update_config
+    from hf_dxprivacy.spaces import EmbeddingSpace
+
+    stored = _load(args.folder, whole=False)
+    if isinstance(stored, EmbeddingSpace):
+        changes = {"figures": stored.figures, "certificates": stored.certificates}
+        update_config(args.folder, changes)
+    with usage():
+        stored.write_card(Path(args.folder), license=args.license)
+    print(f"{Path(args.folder) / 'README.md'} written", file=sys.stderr)
+
+
+def push_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.usage = "%(prog)s FOLDER REPOSITORY [options]"
+    add = parser.add_argument
+    add("folder", metavar="FOLDER", help="what save_pretrained or 'convert' has written")
+    add("repository", metavar="REPOSITORY", help="namespace/name; made if there is none")
+    about = f"{LICENSE}; required unless the space states its own"
+    add("--license", metavar="ID", help=about)
+    add("--private", action="store_true", default=None, help="make a new repository private")
+    add("--revision", metavar="BRANCH", help="branch to commit to; made if there is none (main)")
+    add("--message", metavar="TEXT", help="says what was changed")
+    add("--create-pr", action="store_true", help="open a pull request instead")
+
+
+def push(args: argparse.Namespace) -> None:
+    """Push a space, a privatizer or a selector to a model repository on the Hub.
+
+      hf-dxprivacy push ./glove me/glove-100d --license pddl
+      hf-dxprivacy push ./my-privatizer me/reviews-privatizer --license cc0-1.0 --private
+
+    One commit, with a model card made anew. Afterwards all who may read the repository can
+    use it by its name: EmbeddingSpace.from_pretrained("me/glove-100d"), or --space me/glove-100d. A
+    privatizer is pushed with its settings and a reference to its space, never with a seed. The
+    token is that of 'hf auth login', or HF_TOKEN.
+
+    Raises:
+        UsageError: If there is no licence, or the repository's name is not possible.
+        DxPrivacyError: If the folder is damaged, or the Hub refuses it or cannot be reached.
+    """
+    stored = _load(args.folder, whole=True)
+    with usage():
+        commit = stored.push_to_hub(
+            args.repository,
+            license=args.license,
+            private=args.private,
+            revision=args.revision,
+            commit_message=args.message,
+            create_pr=args.create_pr,
+        )
+    print(commit.pr_url or commit.commit_url)
+
+
+def _load(folder: str, *, whole: bool) -> "Publishable":
+    """Load a measured space, a privatizer or a selector; with a `whole` space all it has built."""
+    from hf_dxprivacy.hub.atomic import current_folder
+    from hf_dxprivacy.privatizers import config
+    from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
+    from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+    from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
+    from hf_dxprivacy.report import measure
+    from hf_dxprivacy.slots import LowTransitionSelector, ngram_storage
+    from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
+
+    path = current_folder(folder)
+    if (path / config.FILE).is_file():
+        kinds: tuple[Any, ...] = (DxPrivatizer, SlotPrivatizer, TokenPrivatizer)
+        privatizers = {kind.__name__: kind for kind in kinds}
+        loaded: Publishable = privatizers[config.owner_in(path)].from_pretrained(path)
+        return loaded
+    if (path / ngram_storage.SETTINGS).is_file():
+        return LowTransitionSelector.from_pretrained(path)
+    if not path.is_dir():
+        raise ArtifactError(f"{folder}: expected a folder that save_pretrained has written")
+    parts = space_artifact.stored_parts(path) if whole else {}
+    return measure(EmbeddingSpace.from_pretrained(path, **parts))
