@@ -10,9 +10,8 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,12 +57,9 @@ def cache_dir() -> Path:
 def read_json(path: Path, hint: str) -> dict[str, Any]:
     """Read a JSON object.
 
-    Args:
-        path: The file.
-        hint: What the folder was expected to be, for the message if the file is not there.
-
     Raises:
-        ArtifactError: If it cannot be read, is truncated or no JSON object.
+        ArtifactError: If it cannot be read, with the hint what the folder was expected to be, or
+            if it is truncated or no JSON object.
     """
     try:
         content = json.loads(path.read_bytes())
@@ -90,11 +86,7 @@ def to_json(content: Mapping[str, Any]) -> bytes:
 
 
 def read_record(path: Path, hint: str) -> dict[str, Any]:
-    """Read a JSON object that this library has written, in a format that this version knows.
-
-    Args:
-        path: The file.
-        hint: As for `read_json`.
+    """Read a JSON object as `read_json` does that has a header of `write_record`.
 
     Raises:
         ArtifactError: If it cannot be read, is damaged, of another library or of a newer format.
@@ -147,15 +139,8 @@ def require_fields(path: Path, entries: Any, fields: Mapping[str, Any]) -> None:
             raise ArtifactError(f"{path}: {name} cannot be {entries[name]!r}; save it again")
 
 
-@dataclass(frozen=True, eq=False)
-class Artifact:
-    """Content of the folder of a space.
-
-    Attributes:
-        vectors: (V, n) read-only, memory-mapped float16, float32 or float64.
-        words: V words, unique, in row order.
-        config: Everything in ``config.json``.
-    """
+class Artifact(NamedTuple):
+    """Content of the folder of a space: read-only (V, n) vectors, V words, and its config."""
 
     vectors: NDArray[np.floating]
     words: tuple[str, ...]
@@ -196,8 +181,14 @@ def write_artifact(
         raise InvalidValueError(
             f"expected float16, float32 or float64 vectors, got {vectors.dtype}"
         )
-    if problem := _problem_with(words):
-        raise InvalidValueError(problem)
+    word, count = Counter(words).most_common(1)[0]
+    if count > 1:
+        raise InvalidValueError(f"the word {word!r} occurs twice")
+    for row, word in enumerate(words):
+        if not word or "\n" in word or "\r" in word:
+            raise InvalidValueError(
+                f"row {row}: the word {word!r} is empty or contains a line break"
+            )
     vocabulary = vocabulary_bytes(words)
     entries = {
         **HEADER,
@@ -218,13 +209,7 @@ def write_artifact(
 
 
 def read_artifact(folder: Path) -> Artifact:
-    """Read and check an artifact.
-
-    Args:
-        folder: A folder written by `write_artifact`.
-
-    Returns:
-        The artifact; its vectors are memory-mapped, so that processes share them.
+    """Read and check an artifact; its vectors are memory-mapped, so that processes share them.
 
     Raises:
         ArtifactError: If a file is missing, truncated, altered, of a newer format, or does not
@@ -243,8 +228,6 @@ def read_artifact(folder: Path) -> Artifact:
         if config[name] != found:
             raise ArtifactError(f"{path}: {name} is {found}, not {config[name]}")
     words = tuple(tensors.read_lines(folder / VOCABULARY, config["vocabulary_sha256"]))
-    if problem := _problem_with(words):
-        raise ArtifactError(f"{folder / VOCABULARY}: {problem}")
     if not len(words) == len(vectors) == config["size"]:
         raise ArtifactError(
             f"{folder / CONFIG}: expected {config['size']} words and vectors, got {len(words)} "
@@ -272,11 +255,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def update_config(folder: str | Path, changes: Mapping[str, Any]) -> None:
-    """Replace top-level entries of ``config.json``, in one atomic step.
-
-    Args:
-        folder: An artifact.
-        changes: New values of entries; the others stay.
+    """Replace some top-level entries of ``config.json``, in one atomic step.
 
     Raises:
         InvalidValueError: If an entry of `RESERVED` is among them.
@@ -329,14 +308,3 @@ def _refuse_reserved(config: Mapping[str, Any]) -> None:
         raise InvalidValueError(
             f"the config entries {', '.join(taken)} follow from the arrays and cannot be set"
         )
-
-
-def _problem_with(words: Sequence[str]) -> str | None:
-    if len(set(words)) != len(words):
-        word = Counter(words).most_common(1)[0][0]
-        return f"the word {word!r} occurs twice"
-    text = "".join(words)
-    if all(words) and "\n" not in text and "\r" not in text:
-        return None
-    row = next(row for row, word in enumerate(words) if not word or {*"\n\r"} & {*word})
-    return f"row {row}: the word {words[row]!r} is empty or contains a line break"

@@ -124,26 +124,20 @@ def _remove_leftovers(folder: Path) -> None:
     """Remove what saves have left whose process is gone."""
     for path in folder.glob(f"{_SAVING}*"):
         pid = path.name.removeprefix(_SAVING).partition("-")[0]
-        if not pid.isdecimal() or _is_running(int(pid)):
+        # On Windows, os.kill would end the process.
+        if not pid.isdecimal() or os.name != "posix":
             continue
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        try:
+            os.kill(int(pid), 0)
+        except ProcessLookupError:
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        except PermissionError:
+            # It is running, as another user.
+            continue
 
 
 def _unique_name() -> str:
     return f"{_SAVING}{os.getpid()}-{secrets.token_hex(6)}"
-
-
-def _is_running(pid: int) -> bool:
-    # On Windows, os.kill would end the process.
-    if os.name != "posix":
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -43,12 +43,6 @@ COLOURS = {
 }
 OTHER_COLOUR = "#000000"
 
-OOV = {
-    "centroid": "one single input, at the centroid of the space",
-    "drop": "removed",
-    "keep": "**released as they are, without any guarantee**",
-}
-CASE = {"lower": "lower", "preserve": "copied from the original, and so released"}
 LANGUAGES = {"en": "English"}
 
 # https://huggingface.co/docs/hub/repositories-licenses, and what the Hub lists when it refuses one.
@@ -73,7 +67,7 @@ def check_licence(license: str | None) -> None:
 
     Raises:
         InvalidTypeError: If it is not a string.
-        InvalidValueError: If the Hub does not know it.
+        InvalidValueError: If it is unknown.
     """
     if license is None:
         return
@@ -90,11 +84,7 @@ def check_licence(license: str | None) -> None:
 
 
 def require_licence(license: str | None, provenance: Mapping[str, Any]) -> None:
-    """Require a licence to be given, or known from the provenance.
-
-    Args:
-        license: A licence of the Hub's list, or None.
-        provenance: Where the object comes from; "licence" in it may be any name.
+    """Require a licence of the Hub's list, or one of any name in the provenance.
 
     Raises:
         InvalidTypeError: If the licence is not a string.
@@ -112,12 +102,7 @@ def require_licence(license: str | None, provenance: Mapping[str, Any]) -> None:
 def licence_header(
     license: str | None, provenance: Mapping[str, Any], file: str | None
 ) -> dict[str, str]:
-    """Return the entries on the licence in the header of a card.
-
-    Args:
-        license: A licence of the Hub's list; by default what the provenance names.
-        provenance: Where the object comes from.
-        file: Name of the file with the licence's text, if there is one.
+    """Return the entries on the licence in the header of a card, given the file of its text.
 
     Returns:
         The entry "license"; beside "other", as far as known, "license_name" and "license_link".
@@ -140,16 +125,10 @@ def write_space_card(
     name: str,
     branches: str | None = None,
 ) -> None:
-    """Write the card of a space, its picture, and the text of its licence if that is known.
+    """Write the card of a saved space, its picture, and the text of its licence if that is known.
 
-    Args:
-        folder: A folder that the space was saved into; its ``config.json`` is what is shown. Its
-            provenance may have "licence_text", which goes into the file "licence_file".
-        digest: As for `space_card`; figures measured on another space are left out.
-        commit: As for `space_card`.
-        license: As for `space_card`.
-        name: As for `space_card`.
-        branches: As for `space_card`.
+    Arguments are as for `space_card`. The provenance may have "licence_text", which goes into the
+    file "licence_file".
 
     Raises:
         ArtifactError: If the folder holds no space, or an index without its measured quality.
@@ -200,29 +179,11 @@ def write_privatizer_card(
             digest), columns, stop words, oov, case.
         guarantee: The guarantee as it prints.
         ships: Whether the space ships with this package.
-        license: As for `space_card`.
-        name: As for `space_card`.
-
-    Raises:
-        OSError: If the file cannot be written.
+        license: This and `name` are as for `space_card`.
+        name: See there.
     """
-    slots, tokens, space = "selector" in decisions, "tokenizer" in decisions, decisions["space"]
-    card = _card(
-        *("privatizer.md", PRIVATIZER_TAGS, license, name),
-        slots=slots,
-        tokens=tokens,
-        owner="TokenPrivatizer" if tokens else "SlotPrivatizer" if slots else "DxPrivatizer",
-        mechanism=decisions["mechanism"],
-        epsilon=f"{decisions['epsilon']:.12g}",
-        options=sorted((k, v) for k, v in decisions["options"].items() if v is not None),
-        # The path of a local folder tells about the machine, so it is not shown.
-        space=space if ships or space["commit"] is not None else None,
-        digest=space["digest"],
-        oov=OOV[decisions.get("oov", "centroid")],
-        case=CASE[decisions.get("case", "lower")],
-        stopwords=len(decisions.get("stopwords", ())),
-        guarantee=guarantee,
-    )
+    shown = {**decisions, "ships": ships, "guarantee": guarantee}
+    card = _card("privatizer.md", PRIVATIZER_TAGS, license, name, **shown)
     atomic_write(folder / README, [card.encode()])
 
 
@@ -236,19 +197,10 @@ def write_selector_card(
         settings: "terms" of the release (epsilon, n_max, l_max, min_count), "alphabet_size",
             "threshold", "mode", and "lengths", the number of n-grams of each length.
         guarantee: The guarantee for the corpus, as it prints.
-        license: As for `space_card`.
-        name: As for `space_card`.
-
-    Raises:
-        OSError: If the file cannot be written.
+        license: This and `name` are as for `space_card`.
+        name: See there.
     """
-    epsilon = settings["terms"]["epsilon"]
-    card = _card(
-        *("selector.md", SELECTOR_TAGS, license, name),
-        **settings,
-        epsilon=None if epsilon is None else f"{epsilon:.12g}",
-        guarantee=guarantee,
-    )
+    card = _card("selector.md", SELECTOR_TAGS, license, name, **settings, guarantee=guarantee)
     atomic_write(folder / README, [card.encode()])
 
 
@@ -282,7 +234,11 @@ def space_card(
     figures = stored_figures(config.get("figures", {}), digest)
     mechanisms: dict[str, Any] = figures["mechanisms"] if figures else {}
     is_exact = {name: row[0]["support"] is not None for name, row in mechanisms.items()}
-    codes = _language_codes(provenance)
+    shown = {key: value for key, value in provenance.items() if key != "licence_text"}
+    given = provenance.get("language")
+    codes = [c for c in (given if isinstance(given, list) else [given]) if isinstance(c, str)]
+    if codes not in (given, [given]) or not all(re.fullmatch("[a-z]{2,3}", c) for c in codes):
+        codes = []
     model = provenance.get("source")
     is_model = isinstance(model, str) and isinstance(provenance.get("commit"), str)
     is_model = is_model and re.fullmatch(r"(?:[\w-]+/)?[\w.-]+", model, re.ASCII) is not None
@@ -296,7 +252,7 @@ def space_card(
         [*SPACE_TAGS, "poincare-embeddings"] if ball else SPACE_TAGS,
         *(license, name, provenance, licence_file),
         header={
-            "language": provenance["language"] if codes else None,
+            "language": given if codes else None,
             "base_model": model if is_model else None,
         },
         ball=ball,
@@ -313,11 +269,7 @@ def space_card(
         # A word must not end the block that they are shown in.
         branches=branches and branches.replace("`", "'"),
         picture=picture,
-        origin=json.dumps(
-            {key: value for key, value in provenance.items() if key != "licence_text"},
-            indent=2,
-            ensure_ascii=False,
-        ),
+        origin=json.dumps(shown, indent=2, ensure_ascii=False),
     )
 
 
@@ -373,10 +325,7 @@ def stored_figures(figures: Mapping[str, Any], digest: str) -> dict[str, Any] | 
 
 
 def draw_picture(figures: Mapping[str, Any]) -> bytes:
-    """Draw the two statistics of all mechanisms against ε.
-
-    Args:
-        figures: What `stored_figures` returns.
+    """Draw the two statistics of all mechanisms of `stored_figures` against ε.
 
     Returns:
         A PNG file of 1000 × 420 pixels, with the digest of the figures in its text chunk "Figures".
@@ -467,17 +416,8 @@ def _card(
     )
     environment.filters |= {"plain": plain, "code": code}
     data = ModelCardData(**licences, library_name=LIBRARY_NAME, **(header or {}), tags=[*tags])
-    page = environment.get_template(template)
-    return (
-        page.render(
-            card_data=data.to_yaml(),
-            title=name.rpartition("/")[2],
-            name=json.dumps(name),
-            licence=licence,
-            **shown,
-        )
-        + "\n"
-    )
+    shown |= {"title": name.rpartition("/")[2], "name": json.dumps(name), "licence": licence}
+    return environment.get_template(template).render(card_data=data.to_yaml(), **shown) + "\n"
 
 
 def _stated_licence(provenance: Mapping[str, Any]) -> str | None:
@@ -495,14 +435,6 @@ def _slug(name: str) -> str:
 
 def _line(text: object) -> str:
     return " ".join(str(text).split()).encode("utf-8", "replace").decode()
-
-
-def _language_codes(provenance: Mapping[str, Any]) -> list[str]:
-    """Return the codes of the languages; none if they are not codes that the Hub takes."""
-    given = provenance.get("language")
-    codes = [c for c in (given if isinstance(given, list) else [given]) if isinstance(c, str)]
-    known = all(re.fullmatch("[a-z]{2,3}", code) for code in codes)
-    return codes if known and codes in (given, [given]) else []
 
 
 def _index(index: Any) -> dict[str, Any] | None:

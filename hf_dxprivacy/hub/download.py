@@ -130,7 +130,8 @@ def resolve(
     """
     text = str(name_or_path)
     is_string = isinstance(name_or_path, str)
-    is_builtin = ships and is_string and "/" not in text and (BUILTIN / text / CONFIG).is_file()
+    is_builtin = ships and is_string and Path(text).name == text
+    is_builtin = is_builtin and (BUILTIN / text / CONFIG).is_file()
     if is_builtin or (text and Path(text).is_dir()):
         if revision is not None:
             raise InvalidValueError(
@@ -173,17 +174,16 @@ def fetch(
 
     Args:
         repo_id: "namespace/name" of a model repository.
-        files: Names of files at its root; at least one.
+        files: Names of files, at least one.
         revision: Branch, tag or commit; the main branch by default.
-        options: Token, cache and the like.
+        options: How to reach the Hub.
 
     Returns:
         The folder that holds the files, and the commit.
 
     Raises:
         HubFileNotFoundError: If the repository lacks one of the files.
-        HubError: If the repository or revision does not exist or is not open to this token, or if
-            the Hub cannot be reached and the cache lacks a file.
+        HubError: If the Hub refuses it, or cannot be reached and the cache lacks a file.
         InvalidValueError: If the name cannot be one of a repository, or the options contradict
             each other.
     """

@@ -2,14 +2,14 @@
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hf_dxprivacy._version import __version__
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub.artifact import LIBRARY_NAME
-from hf_dxprivacy.hub.atomic import atomic_folder
+from hf_dxprivacy.hub.atomic import atomic_folder, current_folder
 from hf_dxprivacy.hub.cards import check_licence
 from hf_dxprivacy.hub.download import hub_errors
 
@@ -47,7 +47,7 @@ class Publishable(ABC):
                 By default the one that is known, if any.
             push_to_hub: Push it afterwards, as `push_to_hub` does, which has more options.
             repo_id: With `push_to_hub`, the repository; by default named like the folder.
-            **unknown: Refused, with what there is instead.
+            **unknown: Refused.
 
         Raises:
             InvalidTypeError: If an argument is unknown.
@@ -55,7 +55,7 @@ class Publishable(ABC):
             HubError: With `push_to_hub`, if the Hub refuses it or cannot be reached.
             OSError: If a file cannot be written.
         """
-        _refuse_arguments("save_pretrained", unknown)
+        _refuse("save_pretrained", unknown)
         if repo_id is not None and not push_to_hub:
             raise InvalidValueError(f"repo_id={repo_id!r} is for push_to_hub=True; add it")
         check_licence(license)
@@ -80,8 +80,9 @@ class Publishable(ABC):
             InvalidValueError: If the Hub knows no such licence.
             OSError: If a file cannot be written.
         """
-        folder = Path(directory)
-        self._write_card(folder, license=license, name=folder.resolve().name)
+        check_licence(license)
+        name = Path(directory).resolve().name
+        self._write_card(current_folder(directory), license=license, name=name)
 
     def push_to_hub(
         self,
@@ -106,7 +107,7 @@ class Publishable(ABC):
             revision: Branch to commit to; created if there is none. The main branch by default.
             commit_message: Says what was changed.
             create_pr: Open a pull request instead of committing.
-            **unknown: Refused, with what there is instead.
+            **unknown: Refused.
 
         Returns:
             The commit; `oid` is what `from_pretrained` takes as ``revision=``.
@@ -119,7 +120,7 @@ class Publishable(ABC):
         # Late, because the client takes a while to load.
         from huggingface_hub import HfApi
 
-        _refuse_arguments("push_to_hub", unknown)
+        _refuse("push_to_hub", unknown)
         if not isinstance(repo_id, str):
             raise InvalidTypeError(f"expected repo_id to be a string, got {repo_id!r}")
         self._check_publishable(license)
@@ -139,7 +140,9 @@ class Publishable(ABC):
                     revision=revision,
                     commit_message=commit_message or f"Upload {type(self).__name__}",
                     create_pr=create_pr,
-                    delete_patterns=_missing(folder, self.published_files),
+                    delete_patterns=[
+                        file for file in self.published_files if not (folder / file).exists()
+                    ],
                 )
 
     @abstractmethod
@@ -155,11 +158,7 @@ class Publishable(ABC):
         """Raise if this cannot be published as it is, before anything is written."""
 
 
-def _missing(folder: Path, names: Sequence[str]) -> list[str]:
-    return [name for name in names if not (folder / name).exists()]
-
-
-def _refuse_arguments(method: str, unknown: Mapping[str, object]) -> None:
+def _refuse(method: str, unknown: Mapping[str, object]) -> None:
     """Raise for arguments that other libraries' methods of the same name take."""
     if not unknown:
         return

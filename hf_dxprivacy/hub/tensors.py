@@ -24,26 +24,8 @@ _CHUNK_BYTES = 1 << 20
 _LARGEST_HEADER = 1 << 16
 
 
-def require_digest(path: Path, found: str, expected: str, source: str = "config.json") -> None:
-    """Require the SHA-256 of a file to be the one that a configuration states.
-
-    Raises:
-        ArtifactError: If it is another.
-    """
-    if found != expected:
-        raise ArtifactError(
-            f"{path}: SHA-256 is {found}, but {source} says {expected}; the file was altered, "
-            "truncated or belongs to another artifact; fetch or save it again"
-        )
-
-
 def read_lines(path: Path, expected_sha256: str, source: str = "config.json") -> list[str]:
-    """Check a text file and return its lines.
-
-    Args:
-        path: The file, in UTF-8; every line ends in a newline.
-        expected_sha256: SHA-256 of the whole file, in hexadecimal.
-        source: The file that states it.
+    """Check a text file in UTF-8 against the SHA-256 that `source` states, and return its lines.
 
     Raises:
         ArtifactError: If it is missing, has another digest or is no such text.
@@ -52,7 +34,7 @@ def read_lines(path: Path, expected_sha256: str, source: str = "config.json") ->
         content = path.read_bytes()
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
-    require_digest(path, hashlib.sha256(content).hexdigest(), expected_sha256, source)
+    _require_digest(path, hashlib.sha256(content).hexdigest(), expected_sha256, source)
     try:
         *lines, rest = content.decode().split("\n")
     except UnicodeDecodeError as error:
@@ -83,7 +65,7 @@ def read_bytes(path: Path, expected_sha256: str) -> NDArray[np.uint8]:
         with path.open("rb") as file:
             while count := file.readinto(buffer):  # type: ignore[attr-defined]
                 digest.update(buffer[:count])
-            require_digest(path, digest.hexdigest(), expected_sha256)
+            _require_digest(path, digest.hexdigest(), expected_sha256)
             if not file.tell():
                 raise ArtifactError(f"{path}: the file is empty; fetch or save it again")
             return np.asarray(np.memmap(file, np.uint8, "r"))
@@ -117,7 +99,7 @@ def read(path: Path, expected_sha256: str) -> dict[str, NDArray[Any]]:
         raise ArtifactError(
             f"{path}: expected a safetensors header with tensors of {', '.join(DTYPES)}"
         ) from error
-    whole = all(type(number) is int and number >= 0 for number in numbers)
+    whole = {*map(type, numbers)} <= {int} and min(numbers, default=0) >= 0
     end = 0
     for first, last, shape, dtype in layout.values():
         if not whole or first != end or last - first != math.prod(shape) * dtype.itemsize:
@@ -174,3 +156,11 @@ def release(mapped: NDArray[Any]) -> None:
         base = base.base
     if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         base.madvise(mmap.MADV_DONTNEED)
+
+
+def _require_digest(path: Path, found: str, expected: str, source: str = "config.json") -> None:
+    if found != expected:
+        raise ArtifactError(
+            f"{path}: SHA-256 is {found}, but {source} says {expected}; the file was altered, "
+            "truncated or belongs to another artifact; fetch or save it again"
+        )

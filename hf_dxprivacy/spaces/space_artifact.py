@@ -14,6 +14,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -121,7 +122,7 @@ def load(
         entry = _entry(config, TREE, path, remedy)
         parts[TREE.entry] = _read(
             *(source, TREE, entry, space.digest, remedy),
-            lambda content: Hierarchy.from_tensors(content, len(space), entry),
+            partial(Hierarchy.from_tensors, size=len(space), entry=entry),
         )
     if index is not None:
         remedy = f"make one with space.build_index({index!r}), or load without index="
@@ -132,8 +133,9 @@ def load(
             )
         parts[INDEX.entry] = _read(
             *(source, INDEX, described, space.vectors_sha256, remedy),
-            lambda content: VectorIndex(
-                *(index, described["factory"], content),
+            partial(
+                VectorIndex,
+                *(index, described["factory"]),
                 vectors=np.ascontiguousarray(space.vectors, dtype=np.float32),
                 quality=described["quality"],
                 faiss_version=described["faiss"],
@@ -145,7 +147,7 @@ def load(
         bounds = _entry(config, BOUNDS, path, remedy)
         parts[BOUNDS.entry] = _read(
             *(source, BOUNDS, bounds, space.digest, remedy),
-            lambda content: DistanceBounds.from_tensors(content, len(space), bounds),
+            partial(DistanceBounds.from_tensors, size=len(space), entry=bounds),
         )
     space = space._with(**parts)
     _known[identity(space)] = space
@@ -304,10 +306,10 @@ def _described(
         if not isinstance(value, dict):
             raise InvalidTypeError(f"expected {name} to be an object, got {value!r}")
     shapes = config.get("shapes") or []
-    if not isinstance(shapes, list) or not all(isinstance(shape, str) for shape in shapes):
+    if not isinstance(shapes, list) or not {*map(type, shapes)} <= {str}:
         raise InvalidTypeError(f"expected shapes to be a list of words, got {shapes!r}")
     medians = config.get("neighbour_distances", {})
-    if not isinstance(medians, dict) or not all(rank.isdecimal() for rank in medians):
+    if not isinstance(medians, dict) or not all(map(str.isdecimal, medians)):
         raise InvalidValueError("expected neighbour_distances to map ranks to distances")
     require_within(
         *(0.0, float("inf")),
@@ -345,13 +347,12 @@ def _entry(config: dict[str, Any], part: Sidecar, path: Path, remedy: str) -> di
     entry = config.get(part.entry)
     if entry is None:
         raise ArtifactError(f"{path}: this space is stored without {part.what}; {remedy}")
-    if not isinstance(entry, dict) or not all(
-        type(entry.get(field)) is kind for field, kind in part.kinds.items()
-    ):
+    found = entry if isinstance(entry, dict) else {}
+    if {field: type(found.get(field)) for field in part.kinds} != part.kinds:
         raise ArtifactError(
             f"{path}: the entry {part.entry} lacks one of {', '.join(part.kinds)}; {remedy}"
         )
-    return entry
+    return found
 
 
 def _read(
