@@ -5,6 +5,7 @@ For every line on standard input it prints how many objects in memory hold that 
 
 import gc
 import sys
+from collections.abc import Iterator
 
 from hf_dxprivacy.report.demo import demo_page, serve
 
@@ -12,23 +13,19 @@ from hf_dxprivacy.report.demo import demo_page, serve
 def holders(text: str) -> list[object]:
     """Return the containers in this process that hold a text, by itself or in a longer one."""
     gc.collect()
-    found: list[object] = []
-    for held in gc.get_objects():
-        try:
-            if not isinstance(held, dict | list | tuple | set):
-                continue
-            values = [*(held.values() if isinstance(held, dict) else held)]
-        except RuntimeError:
-            # Another thread changes it; the next question meets it again.
-            values = [text]
-        except Exception:
-            # A weak reference to what is gone, or a container that cannot be listed.
-            continue
-        strings = [v for v in values if isinstance(v, str)]
-        strings += [v.decode("latin-1") for v in values if isinstance(v, bytes | bytearray)]
-        if any(text in value for value in strings):
-            found.append(held)
-    return found
+    containers = [held for held in gc.get_objects() if isinstance(held, dict | list | tuple | set)]
+    return [held for held in containers if any(text in value for value in _strings(held))]
+
+
+def _strings(held: object) -> Iterator[str]:
+    # Referents, not items: another thread may be filling a tuple, whose items do not exist yet.
+    for referent in gc.get_referents(held):
+        if isinstance(referent, str):
+            yield referent
+        elif isinstance(referent, bytes | bytearray):
+            yield referent.decode("latin-1")
+        elif isinstance(referent, tuple | dict) and not gc.is_tracked(referent):
+            yield from _strings(referent)
 
 
 def main() -> None:
