@@ -318,8 +318,8 @@ def look_up(words: Sequence[str], space: EmbeddingSpace) -> Ids:
     missing = np.flatnonzero(ids < 0).tolist()
     for form in LOOKUP_FORMS:
         ids[missing] = space.ids([form(words[i]) for i in missing])
-        # In ASCII the first form changes all that any of them does.
-        missing = [i for i in missing if not words[i].isascii() and ids[i] < 0]
+        # In ASCII the other forms change a possessive only.
+        missing = [i for i in missing if ids[i] < 0 and ("'" in words[i] or not words[i].isascii())]
     return ids
 
 

@@ -171,8 +171,17 @@ def without_accents(word: str) -> str:
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", plain)))
 
 
+def without_possessive(word: str) -> str:
+    """Return the word as `plain_apostrophes` does, and without a closing "'s"."""
+    return plain_apostrophes(word).removesuffix("'s")
+
+
+def _without_both(word: str) -> str:
+    return without_accents(without_possessive(word))
+
+
 # How a word that a vocabulary lacks is looked up again, in order.
-LOOKUP_FORMS = (str.lower, plain_apostrophes, without_accents)
+LOOKUP_FORMS = (str.lower, plain_apostrophes, without_accents, without_possessive, _without_both)
 
 
 Cell = str | list[str | None] | None

@@ -425,6 +425,15 @@ def test_accents_are_put_aside_where_the_space_lacks_them() -> None:
     assert bound("a café", "a cafe") == 0.0 < bound("a café", "a naïve")
 
 
+def test_a_possessive_is_the_word_itself_where_the_space_lacks_it() -> None:
+    space = EmbeddingSpace.from_vectors(["it", "it's", "soup", "élan", "o"], 9.0 * np.eye(5))
+    privatizer = DxPrivatizer(space, "tem", NOISELESS, oov="keep")
+    cells = ["It's soup's, SOUP’S élan's sóup's", "lamp's 's"]
+    assert privatizer.privatize(cells) == ["it's soup, soup élan soup", "lamp's 's"]
+    bound = DxPrivatizer(space, "tem", 2.0).guarantee.bound
+    assert bound("a soup's", "a soup") == 0.0 < bound("it's", "it")
+
+
 def test_dropped_and_kept_words(make: Make) -> None:
     cells = ["Waaa Zürich, 42!", ["Waaa", "Zürich", ",", "42", None]]
     drop = make(epsilon=NOISELESS, oov="drop")
