@@ -1,4 +1,4 @@
-"""Rows of WebIsADB, read and added up in segments that a later call goes on from.
+"""Rows of WebIsADB, parsed and added up in segments from which a later call goes on.
 
 Import this module only when reading: it needs the extra ``train``.
 """
@@ -9,7 +9,7 @@ import json
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -59,9 +59,7 @@ ROWS_AT_ONCE = 4_000_000
 _FORMAT = 1
 _METADATA = b"webisadb"
 _PAIR = ("instance", "class")
-
-# What names a result, and the function and the arguments that it is made with.
-_Task = tuple[Any, Callable[..., Any], tuple[Any, ...]]
+_NOTHING = polars.DataFrame(schema=dict.fromkeys(_PAIR, polars.String) | {"frequency": polars.Int64})
 
 
 @dataclass(frozen=True)
@@ -75,6 +73,11 @@ class Layout:
 
     columns: tuple[str, ...]
     header: bool
+
+    @property
+    def has_modifications(self) -> bool:
+        """True if a JSON list comes last."""
+        return self.columns[-1] == "modifications"
 
     @property
     def pattern(self) -> str:
@@ -93,11 +96,6 @@ class Layout:
             return "^" + ",".join(fields) + r"(?:,|\n)"
         fields += [_FIELD] * (len(self.columns) - 1 - len(fields))
         return "^" + ",".join(fields) + r',(?P<opening>"?[^"\n]?)'
-
-    @property
-    def has_modifications(self) -> bool:
-        """True if a JSON list comes last."""
-        return self.columns[-1] == "modifications"
 
 
 def find_layout(start: bytes, name: str) -> Layout:
@@ -125,23 +123,28 @@ def find_layout(start: bytes, name: str) -> Layout:
 
 
 def read_rows(block: bytes, layout: Layout) -> tuple[Any, Tally]:
-    """Read whole lines.
+    """Parse whole lines.
 
     Args:
         block: The lines, none of them a header.
-        layout: Where the fields are.
+        layout: Positions of the fields.
 
     Returns:
         A table of the columns "instance", "class" and "frequency", with one row for every line
-        that is complete; and what was met on the way.
+        that is complete; and the counts of the lines and of what is damaged.
     """
     size = len(block)
     # To look for one byte is much faster than to count it, or to look for two.
     block = block.replace(b"\0", b"") if b"\0" in block else block
     nul_bytes = size - len(block)
     block = block.replace(b"\r\n", b"\n") if b"\r" in block else block
-    lines, undecodable = _decoded(_lines(block))
-    line = polars.col("line")
+    ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")) + 1
+    buffers = [None, pa.py_buffer(np.append(0, ends)), pa.py_buffer(block)]
+    raw = polars.Series(
+        "line", pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(ends), buffers)
+    )
+    lines, undecodable = _decoded(raw.filter(raw.bin.size() > 1))
+    line, frequency = polars.col("line"), polars.col("frequency")
     fields = (
         lines.to_frame()
         .select(
@@ -150,27 +153,23 @@ def read_rows(block: bytes, layout: Layout) -> tuple[Any, Tally]:
         )
         .drop_nulls("instance")
     )
+    number = frequency.str.strip_chars('" ').cast(polars.Float64, strict=False)
+    is_count = number.is_between(0, LARGEST_FREQUENCY)
     counted = fields.select(
-        _unquoted(polars.col("instance")),
-        _unquoted(polars.col("class")),
-        _count(polars.col("frequency").str.strip_chars('" ')),
+        *map(_unquoted, _PAIR),
+        polars.when(is_count).then(number).cast(polars.Int64),
     ).drop_nulls("frequency")
+    broken = 0
+    if layout.has_modifications:
+        broken = int((~(fields["opening"].str.ends_with("[") & fields["closed"])).sum())
     return counted, Tally(
         rows=len(lines),
         nul_bytes=nul_bytes,
         undecodable=undecodable,
         incomplete=len(lines) - len(fields),
         bad_frequency=len(fields) - len(counted),
-        broken_modifications=_count_broken(fields) if layout.has_modifications else 0,
+        broken_modifications=broken,
     )
-
-
-def _lines(block: bytes) -> Any:
-    ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")) + 1
-    buffers = [None, pa.py_buffer(np.append(0, ends)), pa.py_buffer(block)]
-    array = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(ends), buffers)
-    lines = polars.Series("line", array)
-    return lines.filter(lines.bin.size() > 1)
 
 
 def _decoded(lines: Any) -> tuple[Any, int]:
@@ -186,21 +185,11 @@ def _decoded(lines: Any) -> tuple[Any, int]:
     return first.append(second), damaged + more
 
 
-def _unquoted(field: Any) -> Any:
+def _unquoted(column: str) -> Any:
+    field = polars.col(column)
     inside = field.str.strip_prefix('"').str.strip_suffix('"')
     inside = inside.str.replace_all('""', '"', literal=True)
     return polars.when(field.str.starts_with('"')).then(inside).otherwise(field)
-
-
-def _count(number: Any) -> Any:
-    number = number.cast(polars.Float64, strict=False)
-    is_count = number.is_between(0, LARGEST_FREQUENCY)
-    return polars.when(is_count).then(number).cast(polars.Int64)
-
-
-def _count_broken(fields: Any) -> int:
-    whole = fields["opening"].str.ends_with("[") & fields["closed"]
-    return len(fields) - int(whole.sum())
 
 
 def threads() -> int:
@@ -211,17 +200,15 @@ def threads() -> int:
 class Segments:
     """Frequencies of pairs of words, added up within stretches of a part.
 
+    Args:
+        folder: Where they are kept, as Parquet files; created if necessary.
+        words: The vocabulary, whose numbers the files hold.
+
     Attributes:
-        tally: What was met in the segments so far.
+        tally: Counts of all segments so far.
     """
 
     def __init__(self, folder: Path, words: list[str]) -> None:
-        """Start with none.
-
-        Args:
-            folder: Where they are kept, as Parquet files; created if necessary.
-            words: The vocabulary, whose numbers the files hold.
-        """
         folder.mkdir(parents=True, exist_ok=True)
         self.tally = Tally()
         self._numbers = polars.LazyFrame({"word": words}).with_row_index("number")
@@ -235,17 +222,25 @@ class Segments:
         Raises:
             ArtifactError: If a part is damaged or not of WebIsADB.
         """
-        started = time.perf_counter()
-        for (path, state, tally), (sums, outside) in _in_order(pool, self._sums(parts, pool), 1):
-            seconds = time.perf_counter() - started
-            tally += Tally(outside_vocabulary=outside, seconds=seconds)
-            _write(path, sums, state | {"tally": asdict(tally)})
-            self._take(path, tally)
-            yield
+        for part in parts:
             started = time.perf_counter()
+            start, last = self._resume(part)
+            if last:
+                continue
+            end, tables, tally = start, [_NOTHING], Tally()
+            for end, (table, found) in _parsed(part, start, pool):
+                tables.append(table)
+                tally += found
+                if end - start >= SEGMENT:
+                    self._add(self._path(part, start), tables, tally, started, end, last=False)
+                    yield
+                    started = time.perf_counter()
+                    start, tables, tally = end, [_NOTHING], Tally()
+            self._add(self._path(part, start), tables, tally, started, end, last=True)
+            yield
 
     def totals(self, min_frequency: int) -> tuple[NDArray[np.int64], int]:
-        """Add up what was included.
+        """Add up the segments.
 
         Returns:
             (m, 2) numbers of instance and class of the pairs that are frequent enough, and the
@@ -264,65 +259,15 @@ class Segments:
             frequent.append(sums.select(_PAIR).to_numpy().astype(np.int64))
         return np.concatenate(frequent), distinct
 
-    def _sums(self, parts: Iterable[Part], pool: Executor) -> Iterator[_Task]:
-        """Yield what adds up the rows of a segment, once all of them are read."""
-        blocks = (block for part in parts for block in self._blocks(part))
-        tables, tally = [], Tally()
-        for (path, state), (table, found) in _in_order(pool, blocks, threads() + 1):
-            tables.append(table)
-            tally += found
-            if state is not None:
-                yield (path, state, tally), self._add_up, (tables,)
-                tables, tally = [], Tally()
-
-    def _blocks(self, part: Part) -> Iterator[_Task]:
-        """Yield what reads the rows of a block, with the segment that it belongs to.
-
-        With the last block of a segment comes the state of the part behind it.
-        """
-        start, last = self._resume(part)
-        if last:
-            return
-        end, layout = 0, Layout(PUBLISHED, header=False)
-        for block in part.blocks(BLOCK):
-            if end == 0:
-                layout = find_layout(block, part.name)
-            lines = block.partition(b"\n")[2] if layout.header and end == 0 else block
-            end += len(block)
-            if end > start:
-                full = end - start >= SEGMENT
-                state = {"end": end, "last": False} if full else None
-                yield (self._path(part, start), state), read_rows, (lines, layout)
-                start = end if full else start
-        yield (self._path(part, start), {"end": end, "last": True}), read_rows, (b"", layout)
-
     def _resume(self, part: Part) -> tuple[int, bool]:
         """Take the segments that are there; return where they end, and whether the part does."""
         end, last = 0, False
         while not last and (path := self._path(part, end)).exists():
             state = json.loads(pq.read_schema(path).metadata[_METADATA])
-            self._take(path, Tally(**state["tally"]))
+            self._files.append(path)
+            self.tally += Tally(**state["tally"])
             end, last = state["end"], state["last"]
         return end, last
-
-    def _take(self, path: Path, tally: Tally) -> None:
-        self._files.append(path)
-        self.tally += tally
-
-    def _add_up(self, tables: list[Any]) -> tuple[Any, int]:
-        """Return the sums for each pair of words, and the number of other rows."""
-        rows = polars.concat(tables)
-        known = rows.lazy()
-        for column in _PAIR:
-            numbers = self._numbers.rename({"number": column})
-            word = polars.col(column).str.to_lowercase().alias("word")
-            known = known.select(word, polars.exclude("word", column)).join(numbers, on="word")
-        sums = known.group_by(_PAIR).agg(
-            polars.col("frequency").sum(),
-            rows=polars.len(),
-        )
-        sums = sums.collect()
-        return sums.drop("rows").to_arrow(), len(rows) - int(sums["rows"].sum())
 
     def _path(self, part: Part, start: int) -> Path:
         """Return the place of a segment, another one if anything differs that it depends on."""
@@ -331,20 +276,40 @@ class Segments:
         digest = hashlib.sha256(source.encode()).hexdigest()[:24]
         return self._folder / f"{digest}-{start:015d}.parquet"
 
+    def _add(
+        self, path: Path, tables: list[Any], tally: Tally, started: float, end: int, last: bool
+    ) -> None:
+        """Add up the rows of a segment for each pair of words, and write the sums."""
+        rows = polars.concat(tables)
+        known = rows.lazy()
+        for column in _PAIR:
+            numbers = self._numbers.rename({"number": column})
+            word = polars.col(column).str.to_lowercase().alias("word")
+            known = known.select(word, polars.exclude("word", column)).join(numbers, on="word")
+        sums = known.group_by(_PAIR).agg(polars.col("frequency").sum(), rows=polars.len()).collect()
+        outside = len(rows) - int(sums["rows"].sum())
+        tally += Tally(outside_vocabulary=outside, seconds=time.perf_counter() - started)
+        state = json.dumps({"end": end, "last": last, "tally": asdict(tally)})
+        buffer = io.BytesIO()
+        table = sums.drop("rows").to_arrow().replace_schema_metadata({_METADATA: state})
+        pq.write_table(table, buffer)
+        atomic_write(path, [buffer.getbuffer()])
+        self._files.append(path)
+        self.tally += tally
 
-def _write(path: Path, sums: Any, state: dict[str, Any]) -> None:
-    buffer = io.BytesIO()
-    pq.write_table(sums.replace_schema_metadata({_METADATA: json.dumps(state)}), buffer)
-    atomic_write(path, [buffer.getbuffer()])
 
-
-def _in_order(pool: Executor, tasks: Iterable[_Task], ahead: int) -> Iterator[tuple[Any, Any]]:
-    """Run tasks, as many ahead while the results of those before them are made use of."""
-    waiting: deque[tuple[Any, Future[Any]]] = deque()
-    for key, function, arguments in tasks:
-        waiting.append((key, pool.submit(function, *arguments)))
-        if len(waiting) > ahead:
-            key, future = waiting.popleft()
-            yield key, future.result()
-    for key, future in waiting:
-        yield key, future.result()
+def _parsed(part: Part, start: int, pool: Executor) -> Iterator[tuple[int, tuple[Any, Tally]]]:
+    """Yield where each block behind `start` ends, and its rows; others are parsed meanwhile."""
+    waiting: deque[tuple[int, Future[tuple[Any, Tally]]]] = deque()
+    end, layout = 0, None
+    for block in part.blocks(BLOCK):
+        layout = layout or find_layout(block, part.name)
+        lines = block.partition(b"\n")[2] if layout.header and end == 0 else block
+        end += len(block)
+        if end > start:
+            waiting.append((end, pool.submit(read_rows, lines, layout)))
+        if len(waiting) > threads() + 1:
+            place, rows = waiting.popleft()
+            yield place, rows.result()
+    for place, rows in waiting:
+        yield place, rows.result()
