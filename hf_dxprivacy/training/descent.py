@@ -1,4 +1,7 @@
-"""Poincaré training on the processor: epochs of the compiled loop, and checkpoints of the state."""
+"""Poincaré training on the processor: the compiled loop by epochs, and checkpoints of its state.
+
+Import this module only when training: it needs the extra ``train``.
+"""
 
 import hashlib
 import io
@@ -11,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import threadpoolctl
 from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 from hf_dxprivacy.hub.atomic import atomic_write
-from hf_dxprivacy.training import kernels, negatives
+from hf_dxprivacy.spaces.metrics import lorentz_image
 from hf_dxprivacy.training.hyperparameters import PoincareConfig
-from hf_dxprivacy.training.negatives import Graph, nearest_others
+from hf_dxprivacy.training.kernels import Floats, Graph, Rows, Table, pick, to_ball, train
 from hf_dxprivacy.training.relations import Relations
 
 # Start of every coordinate in [N]: uniform between plus and minus this.
@@ -28,6 +32,13 @@ EPOCHS = 10
 
 # Writing checkpoints may take this share of the time.
 SHARE = 0.05
+
+# Near nodes that are listed for each node.
+LISTED = 256
+
+# Nodes at once: a row has a distance to every node. The same for any number of threads, since sums
+# in other blocks may be rounded in another way.
+BLOCK = 32
 
 
 @dataclass
@@ -44,13 +55,13 @@ class State:
         listed: (N, n) points that the lists of the nearest nodes were last made from, if any were.
     """
 
-    points: NDArray[np.float64]
+    points: Floats
     rng: np.random.Generator
     epoch: int = 0
-    best: NDArray[np.float64] | None = None
+    best: Floats | None = None
     best_precision: float = 0.0
     waited: int = 0
-    listed: NDArray[np.float64] | None = None
+    listed: Floats | None = None
 
     @classmethod
     def start(cls, nodes: int, dim: int, seed: int) -> "State":
@@ -58,21 +69,19 @@ class State:
         rng = np.random.default_rng(seed)
         return cls(rng.uniform(-START, START, size=(nodes, dim)), rng)
 
+    def look(self, precision: float) -> None:
+        """Keep the points if they are the best so far."""
+        self.waited += 1
+        if precision > self.best_precision:
+            self.best, self.best_precision, self.waited = self.points.copy(), precision, 0
+
 
 class NearestLists:
-    """Lists of the nearest nodes of each node, made anew every few epochs of the refinement.
-
-    Args:
-        graph: Relations.
-        config: Settings.
-        threads: Threads to make lists with.
-    """
+    """Lists of the nearest nodes of each node, made anew every few epochs of the refinement."""
 
     def __init__(self, graph: Graph, config: PoincareConfig, threads: int) -> None:
-        self._graph = graph
-        self._config = config
-        self._threads = threads
-        self._points: NDArray[np.float64] | None = None
+        self._graph, self._config, self._threads = graph, config, threads
+        self._points: Floats | None = None
         self._lists = graph.nearest
 
     def at(self, state: State) -> NDArray[np.int32]:
@@ -84,8 +93,7 @@ class NearestLists:
         # A training that goes on from a checkpoint makes the same lists as the one that wrote it.
         if self._points is not state.listed and state.listed is not None:
             self._points = state.listed
-            points = kernels.to_ball(state.listed)
-            self._lists = nearest_others(points, self._graph, self._threads)
+            self._lists = nearest_others(to_ball(state.listed), self._graph, self._threads)
         return self._lists
 
 
@@ -101,12 +109,12 @@ class Descent:
     def __init__(self, relations: Relations, config: PoincareConfig, threads: int) -> None:
         self.config = config
         self.threads = threads
-        self.graph = negatives.graph_of(relations.pairs, len(relations.nodes))
+        self.graph = graph_of(relations.pairs, len(relations.nodes))
         self.lists = NearestLists(self.graph, config, threads)
         self.nodes = np.unique(relations.pairs[:, 0])
         degrees = relations.degrees().astype(np.float64)
-        self.burn_in_table = negatives.alias_table(degrees**config.burn_in_exponent)
-        self.table = negatives.alias_table(degrees**config.negative_exponent)
+        self.burn_in_table = alias_table(degrees**config.burn_in_exponent)
+        self.table = alias_table(degrees**config.negative_exponent)
 
     def epoch(self, state: State) -> tuple[float, float]:
         """Pass over all relations once; return the mean loss of one and relations per second."""
@@ -119,8 +127,8 @@ class Descent:
         shares = np.array_split(state.rng.permutation(self.nodes), self.threads)
         seeds = state.rng.integers(0, 2**64, size=(self.threads, 1), dtype=np.uint64)
 
-        def work(share: NDArray[np.int64], seed: NDArray[np.uint64]) -> float:
-            return kernels.train(state.points, share, graph, *drawing, *settings, seed)
+        def work(share: Rows, seed: NDArray[np.uint64]) -> float:
+            return train(state.points, share, graph, *drawing, *settings, seed)
 
         with ThreadPoolExecutor(self.threads) as pool:
             loss = sum(pool.map(work, shares, seeds)) / len(self.graph.classes)
@@ -128,15 +136,76 @@ class Descent:
         return loss, len(self.graph.classes) / (time.perf_counter() - started)
 
 
-class Checkpoint:
-    """The state of a training on disk; always that after a whole epoch.
+def graph_of(pairs: Rows, nodes: int) -> Graph:
+    """Sort the pairs of `nodes` nodes by either end."""
+    up = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    down = pairs[np.argsort(pairs[:, 1], kind="stable")]
+    bounds = np.arange(nodes + 1)
+    return Graph(
+        np.searchsorted(up[:, 0], bounds),
+        np.ascontiguousarray(up[:, 1]),
+        np.searchsorted(down[:, 1], bounds),
+        np.ascontiguousarray(down[:, 0]),
+        np.empty((nodes, 0), dtype=np.int32),
+    )
+
+
+def alias_table(weights: Floats) -> Table:
+    """Prepare drawing in constant time from a discrete distribution (Walker 1977, Vose 1991).
 
     Args:
-        path: The file; a new one replaces it when it is complete.
-        relations: What is learned.
-        dim: Number of dimensions.
-        config: Settings.
+        weights: (N,) non-negative, not all zero.
+
+    Returns:
+        Thresholds and aliases: a uniform slot i stands for i with probability threshold[i], else
+        for alias[i]. Both empty if all weights are the same.
     """
+    if (weights == weights[0]).all():
+        return Table(np.empty(0), np.empty(0, dtype=np.int64))
+    share = weights * (len(weights) / weights.sum())
+    threshold, alias = np.ones(len(weights)), np.arange(len(weights))
+    small = [row for row, value in enumerate(share) if value < 1.0]
+    large = [row for row, value in enumerate(share) if value >= 1.0]
+    while small and large:
+        row, donor = small.pop(), large[-1]
+        threshold[row], alias[row] = share[row], donor
+        share[donor] -= 1.0 - share[row]
+        if share[donor] < 1.0:
+            small.append(large.pop())
+    return Table(threshold, alias)
+
+
+def nearest_others(
+    points: Floats, graph: Graph, threads: int, listed: int = LISTED
+) -> NDArray[np.int32]:
+    """Return the nearest nodes that are neither the node itself nor classes of it, in order.
+
+    Args:
+        points: (N, n) points of the ball.
+        graph: Relations.
+        threads: Threads; the lists are the same for any number.
+        listed: How many for each node; fewer if a node has not that many others.
+
+    Returns:
+        (N, k) rows.
+    """
+    images = lorentz_image(points)
+    others = len(points) - 1 - int((graph.starts[1:] - graph.starts[:-1]).max())
+    lists = np.empty((len(points), min(listed, others)), dtype=np.int32)
+    # cosh d = t·t' − x·x'. Far out it is rounded coarsely, which is good enough for drawing.
+    mirrored = np.ascontiguousarray(np.concatenate([images[:, :1], -images[:, 1:]], axis=1).T)
+
+    def work(start: int) -> None:
+        block = slice(start, start + BLOCK)
+        pick(images[block] @ mirrored, start, graph, lists)
+
+    with threadpoolctl.threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, range(0, len(points), BLOCK)))
+    return lists
+
+
+class Checkpoint:
+    """State of a training after an epoch on disk, replaced when the next one is complete."""
 
     def __init__(
         self, path: str | Path, relations: Relations, dim: int, config: PoincareConfig
@@ -167,40 +236,28 @@ class Checkpoint:
             raise ArtifactError(
                 f"{self.path} is not a whole checkpoint; delete it to start again"
             ) from error
-        self._compare(belongs)
-        return State(rng=rng, **fields, **arrays)
-
-    def save(self, state: State, now: bool) -> None:
-        """Replace the file.
-
-        Args:
-            state: What to keep.
-            now: Whether to do so even if the last time was so lately that writing again would slow
-                the training down.
-        """
-        if not now and time.monotonic() < self.due:
-            return
-        fields = {"epoch": state.epoch, "best_precision": state.best_precision}
-        about = {
-            "belongs": self.belongs,
-            "state": fields | {"waited": state.waited},
-            "rng": state.rng.bit_generator.state,
-        }
-        arrays: dict[str, Any] = {"points": state.points}
-        if state.best is not None:
-            arrays["best"] = state.best
-        if state.listed is not None:
-            arrays["listed"] = state.listed
-        started, content = time.monotonic(), io.BytesIO()
-        np.savez(content, about=np.array(json.dumps(about)), **arrays)
-        atomic_write(self.path, [content.getbuffer()])
-        ended = time.monotonic()
-        self.due = ended + (ended - started) / SHARE
-
-    def _compare(self, belongs: dict[str, Any]) -> None:
         differing = [name for name, value in self.belongs.items() if belongs.get(name) != value]
         if differing:
             raise InvalidValueError(
                 f"{self.path} is the checkpoint of a training with other {' and '.join(differing)};"
                 " name another file, or delete it to start again"
             )
+        return State(rng=rng, **fields, **arrays)
+
+    def save(self, state: State, now: bool) -> None:
+        """Replace the file, `now` even if writing again so soon slows the training down."""
+        if not now and time.monotonic() < self.due:
+            return
+        scalars = ("epoch", "best_precision", "waited")
+        about = {
+            "belongs": self.belongs,
+            "state": {name: getattr(state, name) for name in scalars},
+            "rng": state.rng.bit_generator.state,
+        }
+        named = {name: getattr(state, name) for name in ("points", "best", "listed")}
+        arrays: dict[str, Any] = {name: a for name, a in named.items() if a is not None}
+        started, content = time.monotonic(), io.BytesIO()
+        np.savez(content, about=np.array(json.dumps(about)), **arrays)
+        atomic_write(self.path, [content.getbuffer()])
+        ended = time.monotonic()
+        self.due = ended + (ended - started) / SHARE

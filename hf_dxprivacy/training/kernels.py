@@ -1,4 +1,4 @@
-"""Riemannian gradient steps in the Lorentz model of hyperbolic space, compiled by numba.
+"""Negative sampling and Riemannian gradient steps in the Lorentz model, compiled by numba.
 
 [N]: Nickel & Kiela, "Poincaré embeddings for learning hierarchical representations" (NIPS 2017).
 [L]: the same, "Learning continuous hierarchies in the Lorentz model of hyperbolic geometry" (ICML
@@ -20,15 +20,19 @@ the derivative of the loss by d.
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import require
-from hf_dxprivacy.training.negatives import Graph, Table, fill_group
 
 numba: Any = require("numba", "train")
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+RandomState = NDArray[np.uint64]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # The point at a distance of 28.3 from the centre. In the ball it is 1e-12 inside, and float64
 # tells places apart there that are 1e-4 from each other.
@@ -37,13 +41,126 @@ LARGEST_NORM = 1e12
 # Between points nearer than this there is no direction to speak of.
 COINCIDENT = 1e-7
 
+# One key in so many of a row is in the sample of it.
+SPACING = 64
 
-def _measure(
-    here: NDArray[np.float64],
-    there: NDArray[np.float64],
-    terms: NDArray[np.float64],
-    count: int,
-) -> None:
+
+class Graph(NamedTuple):
+    """Relations in the order of either end.
+
+    Attributes:
+        starts: (N + 1,) where the classes of each node start in `classes`.
+        classes: (m,) classes of all nodes, sorted within each node.
+        member_starts: (N + 1,) where the members of each class start in `members`.
+        members: (m,) members of all classes.
+        nearest: (N, k) near nodes that are no classes of a node, to draw from instead of the
+            members of its classes if there are any; k = 0 if not.
+    """
+
+    starts: Rows
+    classes: Rows
+    member_starts: Rows
+    members: Rows
+    nearest: NDArray[np.int32]
+
+
+class Table(NamedTuple):
+    """A distribution over nodes; see `alias_table`.
+
+    Attributes:
+        threshold: (N,) probabilities; empty for the even distribution.
+        alias: (N,) the nodes that stand in.
+    """
+
+    threshold: Floats
+    alias: Rows
+
+
+def compiled(**options: bool | str) -> Callable[[Function], Function]:
+    """Return numba's decorator with these options, typed."""
+    decorator: Callable[[Function], Function] = numba.njit(**options)
+    return decorator
+
+
+@compiled(inline="always")
+def uniform(state: RandomState) -> float:
+    """Draw from [0, 1) and advance a splitmix64 state of one element."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    mixed = state[0]
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed = mixed ^ (mixed >> np.uint64(31))
+    return float(mixed >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@compiled(inline="always")
+def draw(table: Table, nodes: int, state: RandomState) -> int:
+    """Draw one of `nodes` nodes by the alias method."""
+    place = uniform(state) * nodes
+    slot = int(place)
+    if len(table.alias) and place - slot >= table.threshold[slot]:
+        slot = table.alias[slot]
+    return slot
+
+
+@compiled(inline="always")
+def draw_near(node: int, graph: Graph, state: RandomState) -> int:
+    """Draw one of the nearest nodes, or a member of one of the classes of a node."""
+    listed = graph.nearest.shape[1]
+    if listed:
+        return int(graph.nearest[node, int(uniform(state) * listed)])
+    first, end = graph.starts[node], graph.starts[node + 1]
+    above = graph.classes[first + int(uniform(state) * (end - first))]
+    first, end = graph.member_starts[above], graph.member_starts[above + 1]
+    return int(graph.members[first + int(uniform(state) * (end - first))])
+
+
+@compiled()
+def is_above(node: int, candidate: int, graph: Graph) -> bool:
+    """Look a candidate up among the classes of a node."""
+    low, end = graph.starts[node], graph.starts[node + 1]
+    high = end
+    while low < high:
+        middle = (low + high) // 2
+        if graph.classes[middle] < candidate:
+            low = middle + 1
+        else:
+            high = middle
+    return bool(low < end and graph.classes[low] == candidate)
+
+
+@compiled()
+def fill_group(
+    node: int,
+    group: Rows,
+    negatives: int,
+    near: float,
+    graph: Graph,
+    table: Table,
+    state: RandomState,
+) -> int:
+    """Fill `group` with the classes of a node and then with drawn nodes; return its end.
+
+    The share `near` of the draws is of near nodes, see `draw_near`. Classes of the node, and the
+    node itself, are left out.
+    """
+    count = 0
+    for place in range(graph.starts[node], graph.starts[node + 1]):
+        group[count] = graph.classes[place]
+        count += 1
+    for _ in range(negatives):
+        if near > 0.0 and uniform(state) < near:
+            other = draw_near(node, graph, state)
+        else:
+            other = draw(table, len(graph.starts) - 1, state)
+        if other != node and not is_above(node, other, graph):
+            group[count] = other
+            count += 1
+    return count
+
+
+@compiled(fastmath=True)
+def measure(here: Floats, there: Floats, terms: Floats, count: int) -> None:
     """Fill the row `excess`, cosh d − 1 from `here`.
 
     With a = 1 + √(1 + |u|²) and b likewise for v it is |bu − av|² / (2ab), the image in the ball
@@ -67,15 +184,26 @@ def _measure(
         excess[place] /= 2.0 * a * b[place]
 
 
-measure = numba.njit(_measure, fastmath=True)
+@compiled()
+def tangent_square(here: Floats, tangents: Floats, column: int) -> float:
+    """Return the squared length of a tangent at `here`, given by its coordinates in space."""
+    own, product, whole = 0.0, 0.0, 0.0
+    for axis in range(len(here)):
+        own += here[axis] * here[axis]
+        product += here[axis] * tangents[axis, column]
+        whole += tangents[axis, column] * tangents[axis, column]
+    if own < 1.0:
+        return whole - product * product / (1.0 + own)
+    # The part along the point and the part across it, apart: they do not cancel.
+    across = 0.0
+    for axis in range(len(here)):
+        part = tangents[axis, column] - product / own * here[axis]
+        across += part * part
+    return across + product * product / (own * (1.0 + own))
 
 
-def _descend(
-    here: NDArray[np.float64],
-    there: NDArray[np.float64],
-    terms: NDArray[np.float64],
-    count: int,
-) -> None:
+@compiled(fastmath=True)
+def descend(here: Floats, there: Floats, terms: Floats, count: int) -> None:
     """Replace the columns of `there` by their steps, and the one after them by that of `here`.
 
     The tangent at v that points to u is (u − v − (cosh d − 1)v) / sinh d. A tangent t leads to
@@ -102,44 +230,8 @@ def _descend(
         there[axis, count] += longer * here[axis]
 
 
-def _tangent_square(here: NDArray[np.float64], tangents: NDArray[np.float64], column: int) -> float:
-    """Return the squared length of a tangent at `here`, given by its coordinates in space."""
-    own, product, whole = 0.0, 0.0, 0.0
-    for axis in range(len(here)):
-        own += here[axis] * here[axis]
-        product += here[axis] * tangents[axis, column]
-        whole += tangents[axis, column] * tangents[axis, column]
-    if own < 1.0:
-        return whole - product * product / (1.0 + own)
-    # The part along the point and the part across it, apart: they do not cancel.
-    across = 0.0
-    for axis in range(len(here)):
-        part = tangents[axis, column] - product / own * here[axis]
-        across += part * part
-    return across + product * product / (own * (1.0 + own))
-
-
-tangent_square = numba.njit(_tangent_square)
-descend = numba.njit(_descend, fastmath=True)
-
-
-def _gather(
-    points: NDArray[np.float64], group: NDArray[np.int64], there: NDArray[np.float64]
-) -> None:
-    """Copy the points of a group into columns."""
-    for place, row in enumerate(group):
-        for axis in range(points.shape[1]):
-            there[axis, place] = points[row, axis]
-
-
-gather = numba.njit(_gather)
-
-
-def _scatter(
-    points: NDArray[np.float64],
-    group: NDArray[np.int64],
-    there: NDArray[np.float64],
-) -> None:
+@compiled(fastmath=True)
+def scatter(points: Floats, group: Rows, there: Floats) -> None:
     """Add the columns to the points of a group, and keep the norms within `LARGEST_NORM`."""
     for place, row in enumerate(group):
         square = 0.0
@@ -151,12 +243,8 @@ def _scatter(
                 points[row, axis] *= LARGEST_NORM / math.sqrt(square)
 
 
-scatter = numba.njit(_scatter, fastmath=True)
-
-
-def _slopes(
-    terms: NDArray[np.float64], classes: int, count: int, sharpness: float, rate: float
-) -> float:
+@compiled(fastmath=True)
+def slopes(terms: Floats, classes: int, count: int, sharpness: float, rate: float) -> float:
     """Fill the second and fourth row from the first; return the loss of [N], Eq. 6.
 
     Args:
@@ -188,19 +276,17 @@ def _slopes(
     return loss
 
 
-slopes = numba.njit(_slopes, fastmath=True)
-
-
-def _train(
-    points: NDArray[np.float64],
-    nodes: NDArray[np.int64],
+@compiled(nogil=True)
+def train(
+    points: Floats,
+    nodes: Rows,
     graph: Graph,
     table: Table,
     negatives: int,
     near: float,
     sharpness: float,
     rate: float,
-    state: NDArray[np.uint64],
+    state: RandomState,
 ) -> float:
     """Take one step of Riemannian gradient descent for each node, in order.
 
@@ -226,7 +312,9 @@ def _train(
     losses = 0.0
     for node in nodes:
         count = fill_group(node, group, negatives, near, graph, table, state)
-        gather(points, group[:count], there)
+        for place, row in enumerate(group[:count]):
+            for axis in range(points.shape[1]):
+                there[axis, place] = points[row, axis]
         measure(points[node], there, terms, count)
         losses += slopes(terms, counts[node], count, sharpness, rate)
         descend(points[node], there, terms, count)
@@ -235,11 +323,35 @@ def _train(
     return losses
 
 
-train: Callable[..., float] = numba.njit(_train, nogil=True)
+@compiled(nogil=True)
+def pick(keys: Floats, first: int, graph: Graph, lists: NDArray[np.int32]) -> None:
+    """Fill the lists of the nodes from `first` on with the smallest keys of each row."""
+    wanted = lists.shape[1]
+    places = np.empty(keys.shape[1], dtype=np.int64)
+    for offset in range(len(keys)):
+        node, row = first + offset, keys[offset]
+        row[node] = np.inf
+        for place in range(graph.starts[node], graph.starts[node + 1]):
+            row[graph.classes[place]] = np.inf
+        # A sample says below which key about twice as many are as wanted.
+        sample = np.sort(row[node % SPACING :: SPACING])
+        rank = 2 * wanted // SPACING + 2
+        count = 0
+        while count < wanted:
+            limit = sample[rank] if rank < len(sample) else np.inf
+            count = 0
+            for place in range(len(row)):
+                places[count] = place
+                # Not "<=", by which an undefined key would never be counted.
+                count += 1 - (row[place] > limit)
+            rank *= 2
+        order = np.argsort(row[places[:count]])
+        for place in range(wanted):
+            lists[node, place] = places[order[place]]
 
 
-def to_ball(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def to_ball(points: Floats) -> Floats:
     """Return the points of the ball with these coordinates in space, (N, n) for (N, n)."""
     times = np.sqrt(1.0 + np.einsum("ij,ij->i", points, points))
-    ball: NDArray[np.float64] = points / (1.0 + times)[:, None]
+    ball: Floats = points / (1.0 + times)[:, None]
     return ball

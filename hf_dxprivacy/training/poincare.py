@@ -9,23 +9,17 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import InvalidValueError, require_at_least
 from hf_dxprivacy.spaces.space import EmbeddingSpace
 from hf_dxprivacy.training.hyperparameters import PoincareConfig
 from hf_dxprivacy.training.ranking import Reconstruction, reconstruction
 from hf_dxprivacy.training.relations import Relations
-
-if TYPE_CHECKING:
-    from hf_dxprivacy.training.descent import Descent
-    from hf_dxprivacy.training.torch_trainer import TorchDescent
-
 
 # Nodes whose reconstruction is measured for the provenance.
 SAMPLE = 2000
@@ -95,91 +89,45 @@ def train_poincare(
     threads = threads if threads is not None else os.cpu_count() or 1
     require_at_least(1, dim=dim, threads=threads)
     _check(relations)
-    require("numba", "train")
-    run = _Run(relations, dim, config, device or threads, checkpoint)
-    with tqdm(total=config.all_epochs, desc="Poincaré", unit="epoch", disable=not progress) as bar:
-        bar.update(run.state.epoch)
-        while not run.is_over:
-            epoch = run.epoch()
-            bar.set_postfix_str(_describe(epoch))
-            bar.update()
-            if on_epoch is not None:
-                on_epoch(epoch)
-    where = {"device": device} if device else {"threads": threads}
-    provenance: dict[str, Any] = {
-        "recipe": asdict(config) | {"dim": dim, **where, "stopped": run.state.epoch}
-    }
-    return EmbeddingSpace(relations.nodes, run.result(), "poincare", provenance=provenance)
+    # Imported here because it compiles.
+    from hf_dxprivacy.training.descent import Checkpoint, Descent, State
+    from hf_dxprivacy.training.kernels import to_ball
 
-
-class _Run:
-    def __init__(
-        self,
-        relations: Relations,
-        dim: int,
-        config: PoincareConfig,
-        where: int | str,
-        path: str | Path | None,
-    ) -> None:
-        # Imported late: it compiles.
-        from hf_dxprivacy.training.descent import Checkpoint, State
-        from hf_dxprivacy.training.kernels import to_ball
-
-        self.relations = relations
-        self.config = config
-        self.to_ball = to_ball
-        self.descent = _descent(relations, config, where)
-        self.checkpoint = path and Checkpoint(path, relations, dim, config)
-        stored = self.checkpoint.load() if self.checkpoint else None
-        self.state = stored or State.start(len(relations.nodes), dim, config.seed)
-
-    @property
-    def is_over(self) -> bool:
-        given_up = self.config.check_every > 0 and self.state.waited >= self.config.patience
-        return given_up or self.state.epoch >= self.config.all_epochs
-
-    def epoch(self) -> Epoch:
-        loss, speed = self.descent.epoch(self.state)
-        points = self.to_ball(self.state.points)
-        every = self.config.check_every
-        found = self._look(points) if every and self.state.epoch % every == 0 else None
-        if self.checkpoint:
-            self.checkpoint.save(self.state, now=self.is_over)
-        return Epoch(self.state.epoch, loss, speed, points, found)
-
-    def result(self) -> NDArray[np.float64]:
-        best = self.state.best
-        return self.to_ball(self.state.points if best is None else best)
-
-    def _look(self, points: NDArray[np.float64]) -> Reconstruction:
-        state, config = self.state, self.config
-        space = EmbeddingSpace(self.relations.nodes, points, "poincare")
-        found = reconstruction(space, self.relations, config.check_sample, config.seed)
-        state.waited += 1
-        if found.mean_average_precision > state.best_precision:
-            state.best, state.best_precision = state.points.copy(), found.mean_average_precision
-            state.waited = 0
-        return found
-
-
-def _descent(
-    relations: Relations, config: PoincareConfig, where: int | str
-) -> "Descent | TorchDescent":
-    """Prepare training on some threads of the processor, or on a device of torch."""
-    if isinstance(where, str):
+    descent: Any
+    if device:
         from hf_dxprivacy.training.torch_trainer import TorchDescent
 
-        return TorchDescent(relations, config, where)
-    from hf_dxprivacy.training.descent import Descent
+        descent = TorchDescent(relations, config, device)
+    else:
+        descent = Descent(relations, config, threads)
+    stored = Checkpoint(checkpoint, relations, dim, config) if checkpoint else None
+    state = (stored and stored.load()) or State.start(len(relations.nodes), dim, config.seed)
 
-    return Descent(relations, config, where)
+    def is_over() -> bool:
+        given_up = config.check_every > 0 and state.waited >= config.patience
+        return given_up or state.epoch >= config.all_epochs
 
-
-def _describe(epoch: Epoch) -> str:
-    text = f"loss {epoch.loss:.4f}, {epoch.relations_per_second:,.0f}/s"
-    if epoch.reconstruction is not None:
-        text += f", MAP {epoch.reconstruction.mean_average_precision:.3f}"
-    return text
+    with tqdm(total=config.all_epochs, desc="Poincaré", unit="epoch", disable=not progress) as bar:
+        bar.update(state.epoch)
+        while not is_over():
+            loss, speed = descent.epoch(state)
+            points, found = to_ball(state.points), None
+            shown = f"loss {loss:.4f}, {speed:,.0f}/s"
+            if config.check_every and state.epoch % config.check_every == 0:
+                space = EmbeddingSpace(relations.nodes, points, "poincare")
+                found = reconstruction(space, relations, config.check_sample, config.seed)
+                state.look(found.mean_average_precision)
+                shown += f", MAP {found.mean_average_precision:.3f}"
+            if stored:
+                stored.save(state, now=is_over())
+            bar.set_postfix_str(shown)
+            bar.update()
+            if on_epoch is not None:
+                on_epoch(Epoch(state.epoch, loss, speed, points, found))
+    where = {"device": device} if device else {"threads": threads}
+    recipe = asdict(config) | {"dim": dim, **where, "stopped": state.epoch}
+    points = to_ball(state.points if state.best is None else state.best)
+    return EmbeddingSpace(relations.nodes, points, "poincare", provenance={"recipe": recipe})
 
 
 def _check(relations: Relations) -> None:
@@ -226,25 +174,16 @@ def train_space(
         provenance: Where the relations come from. Recipe and reconstruction are added.
         unit_step: Scale so that the median distance to the nearest neighbour is 1, and ε counts
             such steps, as in the built-in spaces.
-        threads: As for `train_poincare`.
-        device: As for `train_poincare`.
-        checkpoint: As for `train_poincare`.
+        threads: As for `train_poincare`, and so the arguments below.
+        device: A device of torch.
+        checkpoint: A file for the state of the training.
         progress: Show progress bars.
 
     Raises:
-        InvalidValueError: As `train_poincare` does.
-        ArtifactError: If the checkpoint is damaged.
-        MissingExtraError: As `train_poincare` does.
+        DxPrivacyError: As `train_poincare` does.
     """
-    space = train_poincare(
-        relations,
-        dim,
-        config,
-        threads=threads,
-        device=device,
-        checkpoint=checkpoint,
-        progress=progress,
-    )
+    where: dict[str, Any] = {"threads": threads, "device": device, "checkpoint": checkpoint}
+    space = train_poincare(relations, dim, config, progress=progress, **where)
     found = reconstruction(space, relations, sample=SAMPLE)
     described = {
         **provenance,

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.training import kernels
-from hf_dxprivacy.training.descent import NearestLists, State
+from hf_dxprivacy.training.descent import NearestLists, State, graph_of
 from hf_dxprivacy.training.hyperparameters import PoincareConfig
-from hf_dxprivacy.training.negatives import graph_of
 from hf_dxprivacy.training.relations import Relations
 
 torch: Any = require("torch", "gpu")
@@ -47,7 +46,13 @@ class TorchDescent:
 
     def __init__(self, relations: Relations, config: PoincareConfig, device: str) -> None:
         self.config, self.device, self.size = config, device, len(relations.nodes)
-        _check(device)
+        try:
+            torch.empty(1, dtype=torch.float64, device=device)
+        except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
+            raise InvalidValueError(
+                f"expected a device that torch has and that computes in float64, got {device!r}: "
+                f"{str(error).splitlines()[0]}"
+            ) from error
         graph = graph_of(relations.pairs, self.size)
         self.lists = NearestLists(graph, config, os.cpu_count() or 1)
         self.nodes = np.unique(relations.pairs[:, 0])
@@ -130,16 +135,6 @@ class TorchDescent:
         wanted = nodes[:, None] * self.size + drawn
         place = torch.searchsorted(self.keys, wanted).clamp_max(len(self.keys) - 1)
         return (self.keys[place] == wanted) | (drawn == nodes[:, None])
-
-
-def _check(device: str) -> None:
-    try:
-        torch.empty(1, dtype=torch.float64, device=device)
-    except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
-        raise InvalidValueError(
-            f"expected a device that torch has and that computes in float64, got {device!r}: "
-            f"{str(error).splitlines()[0]}"
-        ) from error
 
 
 def _distances(u: Any, v: Any) -> Any:

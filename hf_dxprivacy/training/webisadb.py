@@ -7,10 +7,11 @@ trained on them.
 """
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError, require_at_least
 from hf_dxprivacy.text import stop_words
 from hf_dxprivacy.training.archives import find_files, read_parts
-from hf_dxprivacy.training.offensive import offensive_words
 from hf_dxprivacy.training.relations import Relations
 
 WEBISADB = {
@@ -156,16 +157,21 @@ def read_webisadb(
     from hf_dxprivacy.training.webisadb_reader import Segments, threads
 
     require_at_least(0, min_frequency=min_frequency, min_links=min_links)
-    words = _lower_case(vocabulary)
+    if isinstance(vocabulary, str):
+        raise InvalidTypeError("expected vocabulary to be several words, got one string")
+    words = sorted({word.lower() for word in vocabulary})
+    if not words:
+        raise InvalidValueError("expected vocabulary to hold at least one word, it is empty")
     unwanted = stop_words(stopwords), offensive_words(offensive)
     files = find_files(paths)
     size = sum(file.stat().st_size for file in files)
+    temporary = tempfile.TemporaryDirectory(prefix="webisadb-") if work is None else None
     with (
-        _folder(work) as folder,
+        temporary or nullcontext(str(work)) as folder,
         ThreadPoolExecutor(threads()) as pool,
         tqdm(total=size, desc="WebIsADB", unit="B", unit_scale=True, disable=not progress) as bar,
     ):
-        segments = Segments(folder, words)
+        segments = Segments(Path(folder), words)
         for _ in segments.include(read_parts(files, bar), pool):
             rows, seconds = segments.tally.rows, segments.tally.seconds
             bar.set_postfix_str(f"{rows:,} rows, {rows / seconds:,.0f}/s")
@@ -188,22 +194,38 @@ def webisadb_origin(relations: WebIsADB, filters: Mapping[str, Any]) -> dict[str
     return {**WEBISADB, "filters": dict(filters), "counts": counts}
 
 
-def _lower_case(vocabulary: Iterable[str]) -> list[str]:
-    if isinstance(vocabulary, str):
-        raise InvalidTypeError("expected vocabulary to be several words, got one string")
-    words = sorted({word.lower() for word in vocabulary})
-    if not words:
-        raise InvalidValueError("expected vocabulary to hold at least one word, it is empty")
-    return words
+def offensive_words(choice: str | Path | Iterable[str] | None) -> frozenset[str]:
+    """Return the words to leave out, in lower case.
 
+    Args:
+        choice: None for no word, "english" for the list that the package better-profanity ships, a
+            file with one word a line, or the words. The English list is meant for chats and rather
+            goes too far: it has words such as "organ" and "rum".
 
-@contextmanager
-def _folder(work: str | Path | None) -> Iterator[Path]:
-    if work is not None:
-        yield Path(work)
-        return
-    with tempfile.TemporaryDirectory(prefix="webisadb-") as folder:
-        yield Path(folder)
+    Raises:
+        InvalidValueError: If there is no such file, or it is not UTF-8.
+        InvalidTypeError: If it is none of these.
+        MissingExtraError: If the package is not installed.
+    """
+    if choice is None:
+        return frozenset()
+    if choice == "english":
+        package = require("better_profanity", "train")
+        listed = resources.files(package).joinpath("profanity_wordlist.txt")
+        words = listed.read_text(encoding="utf-8").splitlines()
+    elif isinstance(choice, str | Path):
+        try:
+            words = Path(choice).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidValueError(
+                f"expected offensive to be None, 'english', the words, or a file in UTF-8 with one "
+                f"word a line; {choice} cannot be read ({error})"
+            ) from error
+    else:
+        words = list(choice)
+        if not all(isinstance(word, str) for word in words):
+            raise InvalidTypeError("expected the offensive words to be strings")
+    return frozenset(word.strip().lower() for word in words)
 
 
 def _select(
@@ -223,37 +245,17 @@ def _select(
         kept = np.array([word not in listed for word in words])
         pairs = pairs[kept[pairs].all(axis=1)]
         sizes.append(len(pairs))
-    pairs = _linked(pairs, min_links)
+    # A word that goes takes links from others.
+    while not (enough := (np.bincount(pairs.ravel())[pairs] >= min_links).all(axis=1)).all():
+        pairs = pairs[enough]
     sizes.append(len(pairs))
-    relations = _named(pairs, words)
+    used, numbers = np.unique(pairs, return_inverse=True)
+    ordered = np.unique(numbers.reshape(-1, 2), axis=0).astype(np.int64)
+    relations = Relations(tuple(words[row] for row in used), ordered)
     if connected:
         relations = relations.largest_component()
     sizes.append(len(relations))
-    infrequent, reflexive, stop, offensive, few_links, disconnected = (-np.diff(sizes)).tolist()
-    summary = WebIsADBSummary(
-        **asdict(tally),
-        pairs=distinct,
-        infrequent=infrequent,
-        reflexive=reflexive,
-        stop_words=stop,
-        offensive=offensive,
-        few_links=few_links,
-        disconnected=disconnected,
-        relations=len(relations),
-    )
-    return WebIsADB(relations.nodes, relations.pairs, summary)
-
-
-def _named(pairs: NDArray[np.int64], words: list[str]) -> Relations:
-    used, numbers = np.unique(pairs, return_inverse=True)
-    ordered = np.unique(numbers.reshape(-1, 2), axis=0).astype(np.int64)
-    return Relations(tuple(words[row] for row in used), ordered)
-
-
-def _linked(pairs: NDArray[np.int64], min_links: int) -> NDArray[np.int64]:
-    """Remove words with too few links until there are none."""
-    while True:
-        enough = (np.bincount(pairs.ravel())[pairs] >= min_links).all(axis=1)
-        if enough.all():
-            return pairs
-        pairs = pairs[enough]
+    filters = ("infrequent", "reflexive", "stop_words", "offensive", "few_links", "disconnected")
+    removed = dict(zip(filters, (-np.diff(sizes)).tolist(), strict=True))
+    counts = {**asdict(tally), "pairs": distinct, **removed, "relations": len(relations)}
+    return WebIsADB(relations.nodes, relations.pairs, WebIsADBSummary(**counts))

@@ -59,7 +59,9 @@ ROWS_AT_ONCE = 4_000_000
 _FORMAT = 1
 _METADATA = b"webisadb"
 _PAIR = ("instance", "class")
-_NOTHING = polars.DataFrame(schema=dict.fromkeys(_PAIR, polars.String) | {"frequency": polars.Int64})
+_NOTHING = polars.DataFrame(
+    schema=dict.fromkeys(_PAIR, polars.String) | {"frequency": polars.Int64}
+)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from hf_dxprivacy.training import kernels, negatives
+from hf_dxprivacy.training import descent, kernels
 
 # One node with two classes, and one node left to draw.
 PAIRS = np.array([[0, 1], [0, 2]])
@@ -39,8 +39,8 @@ def _gradient(points: np.ndarray, sharpness: float) -> np.ndarray:
 def test_a_step_follows_the_gradient_of_the_loss(sharpness: float) -> None:
     """It is, for a short step, the Riemannian gradient in the ball."""
     points = _to_hyperboloid(START)
-    graph = negatives.graph_of(PAIRS, 4)
-    only_the_last = negatives.alias_table(np.array([0.0, 0.0, 0.0, 1.0]))
+    graph = descent.graph_of(PAIRS, 4)
+    only_the_last = descent.alias_table(np.array([0.0, 0.0, 0.0, 1.0]))
     state = np.array([5], dtype=np.uint64)
     rate, node = 1e-6, np.array([0])
     loss = kernels.train(points, node, graph, only_the_last, 1, 0.0, sharpness, rate, state)
@@ -98,7 +98,7 @@ def test_steps_on_the_hyperboloid_are_geodesics(radius: float, slope: float) -> 
 def test_steps_stay_within_the_largest_norm() -> None:
     points = np.zeros((4, 2))
     points[:, 0] = kernels.LARGEST_NORM * np.array([1.0, 0.9, 0.8, 0.99])
-    graph, even = negatives.graph_of(PAIRS, 4), negatives.alias_table(np.ones(4))
+    graph, even = descent.graph_of(PAIRS, 4), descent.alias_table(np.ones(4))
     state = np.array([5], dtype=np.uint64)
     for _ in range(20):
         kernels.train(points, np.array([0]), graph, even, 20, 0.0, 1.0, 5.0, state)
@@ -106,13 +106,13 @@ def test_steps_stay_within_the_largest_norm() -> None:
     assert np.linalg.norm(points, axis=1).max() <= kernels.LARGEST_NORM * (1.0 + 1e-15)
 
 
-def _drawn(near: float, table: negatives.Table, seed: int) -> np.ndarray:
+def _drawn(near: float, table: kernels.Table, seed: int) -> np.ndarray:
     """Count the draws for node 4 of: 0 above all, 1 above 4 and 5, 2 above 6, 3 alone below 0."""
     pairs = np.array([[1, 0], [2, 0], [3, 0], [4, 0], [4, 1], [5, 0], [5, 1], [6, 0], [6, 2]])
-    graph, state = negatives.graph_of(pairs, 7), np.array([seed], dtype=np.uint64)
+    graph, state = descent.graph_of(pairs, 7), np.array([seed], dtype=np.uint64)
     counts, group = np.zeros(7), np.empty(1002, dtype=np.int64)
     for _ in range(60):
-        end = negatives.fill_group(4, group, 1000, near, graph, table, state)
+        end = kernels.fill_group(4, group, 1000, near, graph, table, state)
         assert group[:2].tolist() == [0, 1]
         counts += np.bincount(group[2:end], minlength=7)
     return counts
@@ -129,7 +129,7 @@ def _drawn(near: float, table: negatives.Table, seed: int) -> np.ndarray:
     ],
 )
 def test_negatives_are_drawn_as_asked(near: float, weights: Any, expected: Any) -> None:
-    counts = _drawn(near, negatives.alias_table(weights), seed=9)
+    counts = _drawn(near, descent.alias_table(weights), seed=9)
     # Six standard deviations of 60,000 draws.
     bound = 6.0 * np.sqrt(60_000 * expected * (1.0 - expected))
     assert (np.abs(counts - 60_000 * expected) <= bound).all()

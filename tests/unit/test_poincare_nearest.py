@@ -10,10 +10,9 @@ import torch
 
 from hf_dxprivacy.spaces.metrics import pair_distances
 from hf_dxprivacy.spaces.space import EmbeddingSpace
-from hf_dxprivacy.training import kernels, negatives, torch_trainer
-from hf_dxprivacy.training.descent import EPOCHS
+from hf_dxprivacy.training import descent, kernels, torch_trainer
+from hf_dxprivacy.training.descent import EPOCHS, nearest_others
 from hf_dxprivacy.training.hyperparameters import PoincareConfig
-from hf_dxprivacy.training.negatives import nearest_others
 from hf_dxprivacy.training.poincare import Epoch, train_poincare
 from hf_dxprivacy.training.ranking import reconstruction
 from hf_dxprivacy.training.relations import Relations
@@ -39,7 +38,7 @@ def _train(config: PoincareConfig = CONFIG, **options: Any) -> EmbeddingSpace:
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("listed", [1, 20, 300, 1000])
 def test_lists_hold_the_nearest_nodes_that_are_no_classes(listed: int, threads: int) -> None:
-    graph = negatives.graph_of(TREE.pairs, 511)
+    graph = descent.graph_of(TREE.pairs, 511)
     points = _points(511)
     lists = nearest_others(points, graph, threads, listed)
     assert lists.shape == (511, min(listed, 511 - 1 - 8))
@@ -53,7 +52,7 @@ def test_lists_hold_the_nearest_nodes_that_are_no_classes(listed: int, threads: 
 
 def test_there_may_be_no_others() -> None:
     chain = Relations.from_names([("c", "b"), ("c", "a"), ("b", "a")])
-    graph = negatives.graph_of(chain.pairs, 3)
+    graph = descent.graph_of(chain.pairs, 3)
     assert nearest_others(_points(3), graph, 1).shape == (3, 0)
     config = PoincareConfig(epochs=2, refinement=2)
     assert len(train_poincare(chain, 2, config, progress=False)) == 3
@@ -61,11 +60,11 @@ def test_there_may_be_no_others() -> None:
 
 def test_the_compiled_loop_draws_from_the_lists() -> None:
     lists = np.tile(np.array([5, 9, 40], dtype=np.int32), (511, 1))
-    graph = negatives.graph_of(TREE.pairs, 511)._replace(nearest=lists)
+    graph = descent.graph_of(TREE.pairs, 511)._replace(nearest=lists)
     node = TREE.nodes.index("n300")
     group, state = np.empty(4000, dtype=np.int64), np.array([1], dtype=np.uint64)
-    table = negatives.alias_table(np.ones(511))
-    count = negatives.fill_group(node, group, 3000, 1.0, graph, table, state)
+    table = descent.alias_table(np.ones(511))
+    count = kernels.fill_group(node, group, 3000, 1.0, graph, table, state)
     drawn = group[8:count]
     assert count == 8 + 3000
     bound = 6.0 * np.sqrt(3000 * 2 / 9)
@@ -74,10 +73,10 @@ def test_the_compiled_loop_draws_from_the_lists() -> None:
 
 
 def test_torch_draws_from_the_lists() -> None:
-    descent = torch_trainer.TorchDescent(TREE, replace(CONFIG, negatives=3000), "cpu")
-    descent.nearest = torch.tensor([[5, 9, 40]]).expand(511, 3)
+    trainer = torch_trainer.TorchDescent(TREE, replace(CONFIG, negatives=3000), "cpu")
+    trainer.nearest = torch.tensor([[5, 9, 40]]).expand(511, 3)
     generator = torch.Generator().manual_seed(1)
-    drawn = descent._draw(torch.tensor([300, 301]), CONFIG.epochs, generator)
+    drawn = trainer._draw(torch.tensor([300, 301]), CONFIG.epochs, generator)
     others = drawn[(drawn != 5) & (drawn != 9) & (drawn != 40)]
     # Half of the draws, and a few of the even ones by chance.
     assert abs(len(others) / drawn.numel() - 0.5) < 6.0 * np.sqrt(0.25 / 6000) + 3 / 511
@@ -100,13 +99,13 @@ def test_a_step_with_torch_is_that_of_the_compiled_loop() -> None:
     start = 2.0 * np.random.default_rng(1).normal(size=(4, 3))
 
     expected, seed = start.copy(), np.array([5], dtype=np.uint64)
-    graph = negatives.graph_of(four.pairs, 4)._replace(nearest=lists)
-    table = negatives.alias_table(weights)
+    graph = descent.graph_of(four.pairs, 4)._replace(nearest=lists)
+    table = descent.alias_table(weights)
     kernels.train(expected, np.array([0]), graph, table, 1, 0.5, 4.0, 0.3, seed)
-    descent = torch_trainer.TorchDescent(four, config, "cpu")
-    descent.weights, descent.nearest = torch.from_numpy(weights), torch.from_numpy(lists)
+    trainer = torch_trainer.TorchDescent(four, config, "cpu")
+    trainer.weights, trainer.nearest = torch.from_numpy(weights), torch.from_numpy(lists)
     points = torch.from_numpy(start.copy())
-    descent._step(points, torch.tensor([0]), CONFIG.epochs, torch.Generator())
+    trainer._step(points, torch.tensor([0]), CONFIG.epochs, torch.Generator())
     assert not np.allclose(expected, start)
     np.testing.assert_allclose(points.numpy(), expected, rtol=1e-7, atol=1e-9)
 
@@ -139,4 +138,4 @@ def test_an_interrupted_refinement_goes_on_to_the_same_points(
 def test_points_that_were_lost_do_not_stop_the_search() -> None:
     points = _points(511)
     points[::2] = np.nan
-    assert nearest_others(points, negatives.graph_of(TREE.pairs, 511), 1).shape == (511, 256)
+    assert nearest_others(points, descent.graph_of(TREE.pairs, 511), 1).shape == (511, 256)

@@ -9,8 +9,8 @@ from scipy import stats
 
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.spaces.space import EmbeddingSpace
+from hf_dxprivacy.training.descent import alias_table
 from hf_dxprivacy.training.hyperparameters import PoincareConfig
-from hf_dxprivacy.training.negatives import alias_table
 from hf_dxprivacy.training.poincare import Epoch, train_poincare
 from hf_dxprivacy.training.ranking import reconstruction
 from hf_dxprivacy.training.relations import Relations

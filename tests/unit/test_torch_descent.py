@@ -13,8 +13,8 @@ from hf_dxprivacy.training import (
     Epoch,
     PoincareConfig,
     Relations,
+    descent,
     kernels,
-    negatives,
     reconstruction,
     torch_trainer,
     train_poincare,
@@ -46,12 +46,12 @@ def test_a_step_of_one_node_is_that_of_the_compiled_loop(radius: float, sharpnes
     only_the_last = np.array([0.0, 0.0, 0.0, 1.0])
 
     expected, seed = start.copy(), np.array([5], dtype=np.uint64)
-    graph, table = negatives.graph_of(FOUR.pairs, 4), negatives.alias_table(only_the_last)
+    graph, table = descent.graph_of(FOUR.pairs, 4), descent.alias_table(only_the_last)
     loss = kernels.train(expected, np.array([0]), graph, table, 1, 0.0, sharpness, 0.3, seed)
-    descent = torch_trainer.TorchDescent(FOUR, config, "cpu")
-    descent.weights = torch.from_numpy(only_the_last)
+    trainer = torch_trainer.TorchDescent(FOUR, config, "cpu")
+    trainer.weights = torch.from_numpy(only_the_last)
     points = torch.from_numpy(start.copy())
-    assert float(descent._step(points, torch.tensor([0]), 0, torch.Generator())) == (
+    assert float(trainer._step(points, torch.tensor([0]), 0, torch.Generator())) == (
         pytest.approx(loss, rel=1e-9)
     )
     assert not np.allclose(expected, start)
@@ -74,10 +74,10 @@ def test_negatives_are_drawn_as_asked(near: float, exponent: float, expected: An
     config = PoincareConfig(
         epochs=1, burn_in=0, negatives=20_000, negative_exponent=exponent, near_negatives=near
     )
-    descent = torch_trainer.TorchDescent(relations, config, "cpu")
+    trainer = torch_trainer.TorchDescent(relations, config, "cpu")
     nodes = torch.tensor([2, 4])
-    drawn = descent._draw(nodes, 1, torch.Generator().manual_seed(1))
-    counts = torch.bincount(drawn[~descent._is_above(nodes, drawn) & (nodes == 4)[:, None]])
+    drawn = trainer._draw(nodes, 1, torch.Generator().manual_seed(1))
+    counts = torch.bincount(drawn[~trainer._is_above(nodes, drawn) & (nodes == 4)[:, None]])
     bound = 6.0 * np.sqrt(20_000 * expected * (1.0 - expected))
     assert (np.abs(np.pad(counts, (0, 7 - len(counts))) - 20_000 * expected) <= bound).all()
 
@@ -119,9 +119,9 @@ def test_what_one_way_has_begun_the_other_ends(
 
 def test_points_stay_within_the_largest_norm() -> None:
     points = torch.tensor([[1e12, 0.0], [9e11, 1e6], [-8e11, 3.0], [0.0, 0.0]]).double()
-    descent = torch_trainer.TorchDescent(FOUR, replace(CONFIG, learning_rate=5.0), "cpu")
+    trainer = torch_trainer.TorchDescent(FOUR, replace(CONFIG, learning_rate=5.0), "cpu")
     for number in range(20):
-        descent._step(points, torch.tensor([0, 3]), number, torch.Generator())
+        trainer._step(points, torch.tensor([0, 3]), number, torch.Generator())
     assert points.isfinite().all()
     assert points.norm(dim=1).max() <= kernels.LARGEST_NORM * (1.0 + 1e-15)
 

@@ -20,7 +20,7 @@ from hf_dxprivacy.errors import (
     MissingExtraError,
 )
 from hf_dxprivacy.training import Relations, WebIsADB, read_webisadb, webisadb_reader
-from hf_dxprivacy.training.offensive import offensive_words
+from hf_dxprivacy.training.webisadb import offensive_words
 from hf_dxprivacy.training.webisadb_reader import FLATTENED, PUBLISHED
 
 Tuple = tuple[str, str, object]
