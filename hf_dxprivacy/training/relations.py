@@ -1,8 +1,9 @@
 """Is-a relations, their readers, and a split that holds some out."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import numpy as np
@@ -197,62 +198,16 @@ def read_wordnet(
     synsets = {synset.key: synset for synset in read_synsets(path, ("noun",))}
     above = {key: tuple(dict.fromkeys(synset.hypernyms())) for key, synset in synsets.items()}
     if closure:
-        above = _closure(above, path)
-    senses = _sense_numbers(synsets, read_senses(path, "noun"), path)
-    if nodes == "words":
-        return _word_relations(senses, above, max_senses or len(synsets))
-    names = {key: _name(numbers) for key, numbers in senses.items()}
-    pairs = ((names[key], names[top]) for key, tops in above.items() for top in tops)
-    return Relations.from_names(pairs, nodes=names.values())
-
-
-def _closure(above: Mapping[Key, Sequence[Key]], path: str | Path) -> dict[Key, tuple[Key, ...]]:
-    closed: dict[Key, tuple[Key, ...]] = {}
-    for start in above:
-        stack, open_keys = [start], {start}
-        while stack:
-            key = stack[-1]
-            waiting = [top for top in above[key] if top not in closed]
-            if open_keys.intersection(waiting):
-                raise ArtifactError(f"{Path(path) / 'data.noun'}: {key[1]:08d} is above itself")
-            if key in closed or not waiting:
-                tops = (*above[key], *(higher for top in above[key] for higher in closed[top]))
-                closed[key] = tuple(dict.fromkeys(tops))
-                open_keys.discard(stack.pop())
-            else:
-                stack.append(waiting[0])
-                open_keys.add(waiting[0])
-    return closed
-
-
-def _name(numbers: Mapping[str, int]) -> str:
-    lemma, number = next(iter(numbers.items()))
-    return f"{lemma}.n.{number:02d}"
-
-
-def _sense_numbers(
-    synsets: Mapping[Key, Synset], senses: Mapping[str, tuple[int, ...]], path: str | Path
-) -> dict[Key, dict[str, int]]:
-    """Return for each synset its lemmas, in order and lower case, with the number of the sense."""
-    numbers: dict[Key, dict[str, int]] = {}
-    for key, synset in synsets.items():
-        for lemma in map(str.lower, synset.lemmas):
-            try:
-                number = senses[lemma].index(key[1]) + 1
-            except (KeyError, ValueError) as error:
-                raise ArtifactError(
-                    f"{Path(path) / 'index.noun'} does not list {lemma!r} with offset "
-                    f"{key[1]:08d}; it belongs to another version than data.noun"
-                ) from error
-            numbers.setdefault(key, {})[lemma] = number
-    return numbers
-
-
-def _word_relations(
-    senses: Mapping[Key, Mapping[str, int]], above: Mapping[Key, Sequence[Key]], max_senses: int
-) -> Relations:
+        above = _closure(above, Path(path) / "data.noun")
+    senses = _sense_numbers(synsets, Path(path) / "index.noun")
+    if nodes == "synsets":
+        first = {key: next(iter(numbers.items())) for key, numbers in senses.items()}
+        names = {key: f"{lemma}.n.{number:02d}" for key, (lemma, number) in first.items()}
+        pairs = ((names[key], names[top]) for key, tops in above.items() for top in tops)
+        return Relations.from_names(pairs, nodes=names.values())
+    most = max_senses or len(synsets)
     words = {
-        key: [word for word, number in numbers.items() if number <= max_senses and is_word(word)]
+        key: [word for word, number in numbers.items() if number <= most and is_word(word)]
         for key, numbers in senses.items()
     }
     return Relations.from_names(
@@ -263,6 +218,35 @@ def _word_relations(
         for higher in words[top]
         if word != higher
     )
+
+
+def _closure(above: Mapping[Key, tuple[Key, ...]], file: Path) -> dict[Key, tuple[Key, ...]]:
+    try:
+        order = list(TopologicalSorter(above).static_order())
+    except CycleError as error:
+        raise ArtifactError(f"{file}: {error.args[1][0][1]:08d} is above itself") from error
+    closed: dict[Key, tuple[Key, ...]] = {}
+    for key in order:
+        higher = (top for direct in above[key] for top in closed[direct])
+        closed[key] = tuple(dict.fromkeys((*above[key], *higher)))
+    return closed
+
+
+def _sense_numbers(synsets: Mapping[Key, Synset], file: Path) -> dict[Key, dict[str, int]]:
+    """Return for each synset its lemmas, in order and lower case, with the number of the sense."""
+    senses = read_senses(file.parent, "noun")
+    numbers: dict[Key, dict[str, int]] = {}
+    for key, synset in synsets.items():
+        for lemma in map(str.lower, synset.lemmas):
+            try:
+                number = senses[lemma].index(key[1]) + 1
+            except (KeyError, ValueError) as error:
+                raise ArtifactError(
+                    f"{file} does not list {lemma!r} with offset {key[1]:08d}; it belongs to "
+                    "another version than data.noun"
+                ) from error
+            numbers.setdefault(key, {})[lemma] = number
+    return numbers
 
 
 def split_relations(
@@ -285,9 +269,21 @@ def split_relations(
     """
     require_between(0.0, 1.0, share=share)
     require_at_least(0, seed=seed)
+    require("scipy", "train")
+    from scipy import sparse
+
     wanted = round(share * len(relations))
     rng = np.random.default_rng(seed)
-    spare = _spare(relations, rng)
+    rows = rng.permutation(len(relations))
+    # Of two relations between the same nodes the tree can have one.
+    ends, first = np.unique(np.sort(relations.pairs[rows], axis=1), axis=0, return_index=True)
+    # Algorithms on graphs of older releases of SciPy (1.13) take indices of 32 bits only.
+    ends = ends.astype(np.int32)
+    size = (len(relations.nodes), len(relations.nodes))
+    links = sparse.coo_array((first + 1.0, (ends[:, 0], ends[:, 1])), shape=size)
+    # A random tree over each part is kept, and all others may go.
+    tree = sparse.csgraph.minimum_spanning_tree(links)
+    spare = np.setdiff1d(np.arange(len(relations)), rows[tree.data.astype(np.int64) - 1])
     if not wanted or len(spare) < wanted:
         raise InvalidValueError(
             f"expected to hold out {wanted} of {len(relations)} relations (share={share}), but "
@@ -297,22 +293,6 @@ def split_relations(
     held[rng.choice(spare, wanted, replace=False)] = True
     kept = Relations(relations.nodes, relations.pairs[~held])
     return kept, Relations(relations.nodes, relations.pairs[held])
-
-
-def _spare(relations: Relations, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return the rows of all relations but those of a random tree over each part."""
-    require("scipy", "train")
-    from scipy import sparse
-
-    rows = rng.permutation(len(relations))
-    # Of two relations between the same nodes the tree can have one.
-    ends, first = np.unique(np.sort(relations.pairs[rows], axis=1), axis=0, return_index=True)
-    # Algorithms on graphs of older releases of SciPy (1.13) take indices of 32 bits only.
-    ends = ends.astype(np.int32)
-    size = (len(relations.nodes), len(relations.nodes))
-    links = sparse.coo_array((first + 1.0, (ends[:, 0], ends[:, 1])), shape=size)
-    tree = sparse.csgraph.minimum_spanning_tree(links)
-    return np.setdiff1d(np.arange(len(relations)), rows[tree.data.astype(np.int64) - 1])
 
 
 _BLOCK = 1 << 22
@@ -332,7 +312,12 @@ def read_pairs(path: str | Path, *, progress: bool = True) -> Relations:
     Raises:
         ArtifactError: If a file is missing or damaged, or a line is not a pair.
     """
-    return Relations.from_names(_pair(*line) for line in _lines(path, progress))
+    pairs: set[tuple[str, str]] = set()
+    for where, fields in _rows(path, progress):
+        if len(fields) != 2 or not all(fields):
+            raise ArtifactError(f"{where}: expected a node, a tab and its class")
+        pairs.add((fields[0], fields[1]))
+    return Relations.from_names(pairs)
 
 
 def read_conceptnet(
@@ -354,18 +339,24 @@ def read_conceptnet(
     Raises:
         ArtifactError: If a file is missing or damaged, or a line is not such an assertion.
     """
+    pairs: set[tuple[str, str]] = set()
     term = f"/c/{language}/"
-    assertions = (_assertion(*line) for line in _lines(path, progress))
-    ends = (
-        (start.split("/")[3], end.split("/")[3])
-        for kind, start, end in assertions
-        if kind == f"/r/{relation}" and start.startswith(term) and end.startswith(term)
-    )
-    return Relations.from_names((node, above) for node, above in ends if node != above)
+    for where, fields in _rows(path, progress):
+        if len(fields) < 4 or not fields[1].startswith("/r/"):
+            raise ArtifactError(
+                f"{where}: expected an identifier, a relation such as /r/IsA, its start and its "
+                "end, with tabs between them"
+            )
+        _, kind, *ends = fields[:4]
+        if kind == f"/r/{relation}" and all(end.startswith(term) for end in ends):
+            node, above = (end.split("/")[3] for end in ends)
+            if node != above:
+                pairs.add((node, above))
+    return Relations.from_names(pairs)
 
 
-def _lines(path: str | Path, progress: bool) -> Iterator[tuple[str, str]]:
-    """Yield the lines that are not empty, each behind its place for messages."""
+def _rows(path: str | Path, progress: bool) -> Iterator[tuple[str, list[str]]]:
+    """Yield the fields of the lines that are not empty, each behind its place for messages."""
     files = find_files(path)
     size = sum(file.stat().st_size for file in files)
     with tqdm(total=size, unit="B", unit_scale=True, disable=not progress) as bar:
@@ -378,21 +369,4 @@ def _lines(path: str | Path, progress: bool) -> Iterator[tuple[str, str]]:
                 except UnicodeDecodeError as error:
                     raise ArtifactError(f"{where}: not UTF-8; convert the file") from error
                 if line:
-                    yield where, line
-
-
-def _pair(where: str, line: str) -> tuple[str, str]:
-    fields = line.split("\t")
-    if len(fields) != 2 or not all(fields):
-        raise ArtifactError(f"{where}: expected a node, a tab and its class")
-    return fields[0], fields[1]
-
-
-def _assertion(where: str, line: str) -> tuple[str, str, str]:
-    fields = line.split("\t")
-    if len(fields) < 4 or not fields[1].startswith("/r/"):
-        raise ArtifactError(
-            f"{where}: expected an identifier, a relation such as /r/IsA, its start and its end, "
-            "with tabs between them"
-        )
-    return fields[1], fields[2], fields[3]
+                    yield where, line.split("\t")

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hf_dxprivacy.errors import ArtifactError
 
@@ -18,25 +18,24 @@ PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 LETTERS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 HYPERNYM_POINTERS = frozenset({"@", "@i"})
 
+_REMEDY = (
+    "expected the WordNet 3.0 database files, which Debian's package wordnet-base "
+    "installs in /usr/share/wordnet"
+)
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 _SYNTACTIC_MARKER = re.compile(r"\((?:a|p|ip)\)$")
 
 
-@dataclass(frozen=True)
-class Pointer:
+class Pointer(NamedTuple):
     """A link between two synsets, or between one word of each.
 
     Attributes:
         symbol: The relation, e.g. ``"@"`` for hypernym.
         target: ``(part of speech, offset)`` of the synset pointed to.
-        source_word: Number of the word it starts from, counted from 1; 0 for the whole synset.
-        target_word: Number of the word it points to, counted from 1; 0 for the whole synset.
     """
 
     symbol: str
     target: tuple[str, int]
-    source_word: int
-    target_word: int
 
 
 @dataclass(frozen=True)
@@ -119,9 +118,72 @@ def read_synsets(path: str | Path, parts: tuple[str, ...] = PARTS_OF_SPEECH) -> 
     Raises:
         ArtifactError: If a file is missing, not a WordNet file, or points to what it lacks.
     """
-    synsets = [entry for part in parts for entry in _read_data(Path(path) / f"data.{part}")]
-    _check_targets(synsets, Path(path))
+    folder, synsets = Path(path), []
+    for part in parts:
+        file, before = folder / f"data.{part}", len(synsets)
+        for number, line in _lines(file):
+            try:
+                synsets.append(_parse(line))
+            except (ValueError, IndexError) as error:
+                raise _garbled(file, number) from error
+        if len(synsets) == before:
+            raise ArtifactError(f"{file} holds no synset; {_REMEDY}")
+    known = {synset.key for synset in synsets}
+    if len(known) != len(synsets):
+        raise ArtifactError(f"two synsets in {folder} share one offset; {_REMEDY}")
+    there = {part for part, _ in known}
+    for synset in synsets:
+        for _, (part, offset) in synset.pointers:
+            if part in there and (part, offset) not in known:
+                raise ArtifactError(
+                    f"{folder}: synset {synset.key[1]:08d} ({synset.key[0]}) points to "
+                    f"{offset:08d} ({part}), which is not there; {_REMEDY}"
+                )
     return synsets
+
+
+def _parse(line: str) -> Synset:
+    head, bar, gloss = line.partition(" | ")
+    if not bar:
+        raise ValueError("a synset line without a gloss")
+    fields = head.split()
+    pointer_at = 4 + 2 * int(fields[3], 16)
+    pointers = []
+    for start in range(pointer_at + 1, pointer_at + 1 + 4 * int(fields[pointer_at]), 4):
+        symbol, offset, part, words = fields[start : start + 4]
+        int(words, 16)  # the words at either end, 0000 for the whole synsets
+        pointers.append(Pointer(symbol, (_part(part), int(offset))))
+    return Synset(
+        key=(_part(fields[2]), int(fields[0])),
+        lemmas=tuple(_SYNTACTIC_MARKER.sub("", word) for word in fields[4:pointer_at:2]),
+        pointers=tuple(pointers),
+        gloss=gloss.strip(),
+    )
+
+
+def _part(letter: str) -> str:
+    # Satellite adjectives (s) live in data.adj under the same offsets as head adjectives (a).
+    if letter not in ("n", "v", "a", "s", "r"):
+        raise ValueError(f"unknown part of speech {letter!r}")
+    return "a" if letter == "s" else letter
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a database file with their numbers, without its licence."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise ArtifactError(f"{file} is missing; {_REMEDY}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArtifactError(f"{file} cannot be read as WordNet text; {_REMEDY}") from error
+    for number, line in enumerate(text.splitlines(), start=1):
+        # The licence at the head of every file is indented by two blanks.
+        if line and not line.startswith("  "):
+            yield number, line
+
+
+def _garbled(file: Path, number: int) -> ArtifactError:
+    return ArtifactError(f"{file}, line {number}: not in the WordNet format; {_REMEDY}")
 
 
 def read_senses(path: str | Path, part: str) -> dict[str, tuple[int, ...]]:
@@ -132,17 +194,17 @@ def read_senses(path: str | Path, part: str) -> dict[str, tuple[int, ...]]:
     """
     file = Path(path) / f"index.{part}"
     senses = {}
-    for number, line in data_lines(file):
+    for number, line in _lines(file):
         fields = line.split()
         try:
             # Lemma, part of speech, number of synsets, pointer symbols, two counts, offsets.
-            offsets_at = 6 + int(fields[3])
-            senses[fields[0]] = tuple(int(offset) for offset in fields[offsets_at:])
-            complete = int(fields[2]) == len(fields) - offsets_at > 0
+            offsets = tuple(map(int, fields[6 + int(fields[3]) :]))
+            complete = int(fields[2]) == len(offsets) > 0
         except (ValueError, IndexError) as error:
-            raise garbled(file, number) from error
+            raise _garbled(file, number) from error
         if not complete:
-            raise garbled(file, number)
+            raise _garbled(file, number)
+        senses[fields[0]] = offsets
     return senses
 
 
@@ -157,119 +219,25 @@ def read_tag_counts(path: str | Path) -> Counter[str]:
     """
     file = Path(path) / "cntlist.rev"
     counts: Counter[str] = Counter()
-    for number, line in data_lines(file):
+    for number, line in _lines(file):
         try:
             sense, _, uses = line.split()
             counts[sense.partition("%")[0]] += int(uses)
         except ValueError as error:
-            raise garbled(file, number) from error
+            raise _garbled(file, number) from error
     return Counter({word: uses for word, uses in counts.items() if is_word(word)})
 
 
-def _read_data(file: Path) -> list[Synset]:
-    synsets = []
-    for number, line in data_lines(file):
-        try:
-            synsets.append(_parse(line))
-        except (ValueError, IndexError) as error:
-            raise garbled(file, number) from error
-    if not synsets:
-        raise ArtifactError(f"{file} holds no synset; {_REMEDY}")
-    return synsets
-
-
-def _parse(line: str) -> Synset:
-    head, bar, gloss = line.partition(" | ")
-    if not bar:
-        raise ValueError("a synset line without a gloss")
-    fields = head.split()
-    word_count = int(fields[3], 16)
-    pointer_at = 4 + 2 * word_count
-    pointer_count = int(fields[pointer_at])
-    starts = range(pointer_at + 1, pointer_at + 1 + 4 * pointer_count, 4)
-    pointers = tuple(_pointer(fields[start : start + 4]) for start in starts)
-    return Synset(
-        key=(_part(fields[2]), int(fields[0])),
-        lemmas=tuple(_SYNTACTIC_MARKER.sub("", word) for word in fields[4:pointer_at:2]),
-        pointers=pointers,
-        gloss=gloss.strip(),
-    )
-
-
-def _pointer(fields: list[str]) -> Pointer:
-    symbol, offset, part, words = fields
-    return Pointer(symbol, (_part(part), int(offset)), int(words[:2], 16), int(words[2:], 16))
-
-
-def _part(letter: str) -> str:
-    # Satellite adjectives (s) live in data.adj under the same offsets as head adjectives (a).
-    if letter not in ("n", "v", "a", "s", "r"):
-        raise ValueError(f"unknown part of speech {letter!r}")
-    return "a" if letter == "s" else letter
-
-
-def data_lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a database file with their numbers, without its licence."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise ArtifactError(f"{file} is missing; {_REMEDY}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ArtifactError(f"{file} cannot be read as WordNet text; {_REMEDY}") from error
-    for number, line in enumerate(text.splitlines(), start=1):
-        # The licence at the head of every file is indented by two blanks.
-        if line and not line.startswith("  "):
-            yield number, line
-
-
-def _check_targets(synsets: list[Synset], folder: Path) -> None:
-    known = {synset.key for synset in synsets}
-    if len(known) != len(synsets):
-        raise ArtifactError(f"two synsets in {folder} share one offset; {_REMEDY}")
-    parts = {part for part, _ in known}
-    for synset in synsets:
-        for link in synset.pointers:
-            if link.target[0] in parts and link.target not in known:
-                raise ArtifactError(
-                    f"{folder}: synset {synset.key[1]:08d} ({synset.key[0]}) points to "
-                    f"{link.target[1]:08d} ({link.target[0]}), which is not there; {_REMEDY}"
-                )
-
-
-def garbled(file: Path, number: int) -> ArtifactError:
-    """Return the error for a line that cannot be read."""
-    return ArtifactError(f"{file}, line {number}: not in the WordNet format; {_REMEDY}")
-
-
-_REMEDY = (
-    "expected the WordNet 3.0 database files, which Debian's package wordnet-base "
-    "installs in /usr/share/wordnet"
-)
-
-
-SUFFIX_RULES: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "noun": (
-        ("s", ""),
-        ("ses", "s"),
-        ("xes", "x"),
-        ("zes", "z"),
-        ("ches", "ch"),
-        ("shes", "sh"),
-        ("men", "man"),
-        ("ies", "y"),
-    ),
-    "verb": (
-        ("s", ""),
-        ("ies", "y"),
-        ("es", "e"),
-        ("es", ""),
-        ("ed", "e"),
-        ("ed", ""),
-        ("ing", "e"),
-        ("ing", ""),
-    ),
-    "adj": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
-    "adv": (),
+# Endings of inflected forms, and those of the base form.
+_ENDINGS = {
+    "noun": "s: ses:s xes:x zes:z ches:ch shes:sh men:man ies:y",
+    "verb": "s: ies:y es:e es: ed:e ed: ing:e ing:",
+    "adj": "er: est: er:e est:e",
+    "adv": "",
+}
+SUFFIX_RULES: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    part: tuple(tuple(rule.split(":")) for rule in rules.split())
+    for part, rules in _ENDINGS.items()
 }
 
 
@@ -315,17 +283,13 @@ def read_morphology(path: str | Path) -> Morphology:
     Raises:
         ArtifactError: If a file is missing or not a WordNet file.
     """
-    return Morphology(
-        lemmas={part: frozenset(read_senses(path, part)) for part in PARTS_OF_SPEECH},
-        exceptions={part: _read_exceptions(Path(path) / f"{part}.exc") for part in PARTS_OF_SPEECH},
-    )
-
-
-def _read_exceptions(file: Path) -> dict[str, tuple[str, ...]]:
-    exceptions = {}
-    for number, line in data_lines(file):
-        form, *bases = line.split()
-        if not bases:
-            raise garbled(file, number)
-        exceptions[form] = tuple(bases)
-    return exceptions
+    exceptions: dict[str, dict[str, tuple[str, ...]]] = {part: {} for part in PARTS_OF_SPEECH}
+    for part in PARTS_OF_SPEECH:
+        file = Path(path) / f"{part}.exc"
+        for number, line in _lines(file):
+            form, *bases = line.split()
+            if not bases:
+                raise _garbled(file, number)
+            exceptions[part][form] = tuple(bases)
+    lemmas = {part: frozenset(read_senses(path, part)) for part in PARTS_OF_SPEECH}
+    return Morphology(lemmas, exceptions)
