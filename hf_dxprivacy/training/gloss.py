@@ -8,7 +8,7 @@ mechanism that works with Euclidean distances turns into the same few output wor
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,10 @@ from hf_dxprivacy.training.wordnet import (
 # Hypernym, derivation, similar, also see, verb group, participle, pertainym. Hyponyms are left out:
 # the sum over the many kinds of a thing says little about the thing.
 RELATED = frozenset({"@", "+", "&", "^", "$", "<", "\\"})
+
+# Columns drawn beyond the requested rank, and passes over the matrix, of the randomized SVD.
+OVERSAMPLING = 30
+PASSES = 4
 
 
 @dataclass(frozen=True)
@@ -96,10 +100,17 @@ def train_gloss(
         raise InvalidValueError(
             f"expected more than dim={config.dim} words, found {len(words)}; lower dim"
         )
-    information = _information(words, synsets, morphology, _sense_ranks(path), config)
+    information = _information(words, synsets, morphology, path, config)
     left, values = factors(information, config.dim, config.seed)
-    vectors = _equal_lengths(words, left * values**config.singular_exponent)
-    return _at_unit_distance(words, vectors, {"recipe": asdict(config)})
+    vectors = left * values**config.singular_exponent
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if lengths.min() <= 1e-9 * lengths.max():
+        word = words[int(np.argmin(lengths))]
+        raise InvalidValueError(f"the word {word!r} stands near no other word; lower size")
+    vectors = vectors / lengths
+    nearest = EmbeddingSpace.from_vectors(words, vectors).neighbour_distances((1,))[1]
+    stored = (vectors / nearest).astype(np.float16)
+    return EmbeddingSpace.from_vectors(words, stored, provenance={"recipe": asdict(config)})
 
 
 def frequent_words(
@@ -130,106 +141,71 @@ def _information(
     words: list[str],
     synsets: Sequence[Synset],
     morphology: Morphology,
-    ranks: dict[tuple[str, tuple[str, int]], int],
+    path: str | Path,
     config: GlossConfig,
 ) -> Any:
-    index = {word: row for row, word in enumerate(words)}
-    size = len(words)
-    ids, texts = _tokens(synsets, index)
-    members = {synset.key: _members(synset, index, ranks) for synset in synsets}
-    relations = weighted_links(_relations(synsets, members), size)
-    definitions = weighted_links(_definitions(synsets, members, index), size)
-    counts = window_counts(ids, texts, size, config.window)
+    """Return the (V, V) mutual information of words with those near, defining or linked to them."""
+    index, size = {word: row for row, word in enumerate(words)}, len(words)
+    texts = [words_of(" ".join((*synset.lemmas, synset.gloss))) for synset in synsets]
+    ids = np.array([index.get(word, -1) for text in texts for word in text], dtype=np.int64)
+    numbers = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
+    members = _members(synsets, index, path)
+    relations = weighted_links(
+        (
+            (row, column, weight * other)
+            for synset in synsets
+            for target in (synset.key, *synset.linked(RELATED))
+            for row, weight in members[synset.key]
+            for column, other in members[target]
+        ),
+        size,
+    )
+    definitions = weighted_links(
+        (
+            (row, index[word], 1.0)
+            for synset in synsets
+            for row, _ in members[synset.key]
+            for word in words_of(synset.gloss)
+            if word in index
+        ),
+        size,
+    )
+    counts = window_counts(ids, numbers, size, config.window)
     counts = counts + config.definition_weight * (definitions + definitions.T)
     counts = counts + config.relation_weight * relations
     information = positive_information(counts, config.context_exponent)
-    inflections = weighted_links(_inflections(index, morphology), size)
+    bases = [
+        (row, index[base])
+        for word, row in index.items()
+        for base in morphology.bases(word)
+        if base in index
+    ]
+    both = (pair for row, base in bases for pair in ((row, base, 1.0), (base, row, 1.0)))
     return (
         information
-        + config.inflection_share * (averaging(inflections) @ information)
+        + config.inflection_share * (averaging(weighted_links(both, size)) @ information)
         + config.relation_share * (averaging(relations) @ information)
     )
 
 
-def _tokens(
-    synsets: Sequence[Synset], index: dict[str, int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    texts = [words_of(" ".join((*synset.lemmas, synset.gloss))) for synset in synsets]
-    ids = [index.get(word, -1) for text in texts for word in text]
-    numbers = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
-    return np.array(ids, dtype=np.int64), numbers.astype(np.int64)
-
-
 def _members(
-    synset: Synset, index: dict[str, int], ranks: dict[tuple[str, tuple[str, int]], int]
-) -> list[tuple[int, float]]:
-    """Return the rows of a synset's words with weights that fall with the rank of the sense."""
-    lemmas = [lemma.lower() for lemma in synset.lemmas if is_word(lemma)]
-    return [
-        (index[lemma], 1.0 / ranks.get((lemma, synset.key), 10))
-        for lemma in lemmas
-        if lemma in index
-    ]
-
-
-def _definitions(
-    synsets: Sequence[Synset],
-    members: dict[tuple[str, int], list[tuple[int, float]]],
-    index: dict[str, int],
-) -> Iterator[tuple[int, int, float]]:
-    for synset in synsets:
-        gloss = [index[word] for word in words_of(synset.gloss) if word in index]
-        for row, _ in members[synset.key]:
-            yield from ((row, column, 1.0) for column in gloss)
-
-
-def _relations(
-    synsets: Sequence[Synset], members: dict[tuple[str, int], list[tuple[int, float]]]
-) -> Iterator[tuple[int, int, float]]:
-    for synset in synsets:
-        related = [link.target for link in synset.pointers if link.symbol in RELATED]
-        for target in (synset.key, *related):
-            for row, weight in members[synset.key]:
-                yield from ((row, column, weight * other) for column, other in members[target])
-
-
-def _inflections(index: dict[str, int], morphology: Morphology) -> Iterator[tuple[int, int, float]]:
-    for word, row in index.items():
-        for base in morphology.bases(word):
-            if base in index:
-                yield row, index[base], 1.0
-                yield index[base], row, 1.0
-
-
-def _sense_ranks(path: str | Path) -> dict[tuple[str, tuple[str, int]], int]:
-    return {
+    synsets: Sequence[Synset], index: dict[str, int], path: str | Path
+) -> dict[tuple[str, int], list[tuple[int, float]]]:
+    """Return the rows of each synset's words with weights that fall with the rank of the sense."""
+    ranks = {
         (lemma, (LETTERS[part], offset)): rank
         for part in PARTS_OF_SPEECH
         for lemma, offsets in read_senses(path, part).items()
         for rank, offset in enumerate(offsets, start=1)
     }
-
-
-def _equal_lengths(words: list[str], vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    if lengths.min() <= 1e-9 * lengths.max():
-        word = words[int(np.argmin(lengths))]
-        raise InvalidValueError(f"the word {word!r} stands near no other word; lower size")
-    equal: NDArray[np.float64] = vectors / lengths
-    return equal
-
-
-def _at_unit_distance(
-    words: list[str], vectors: NDArray[np.float64], provenance: dict[str, Any]
-) -> EmbeddingSpace:
-    nearest = EmbeddingSpace.from_vectors(words, vectors).neighbour_distances((1,))[1]
-    stored = (vectors / nearest).astype(np.float16)
-    return EmbeddingSpace.from_vectors(words, stored, provenance=provenance)
-
-
-# Columns drawn beyond the requested rank, and passes over the matrix, of the randomized SVD.
-OVERSAMPLING = 30
-PASSES = 4
+    return {
+        synset.key: [
+            (index[lemma], 1.0 / ranks.get((lemma, synset.key), 10))
+            for lemma in map(str.lower, synset.lemmas)
+            if is_word(lemma) and lemma in index
+        ]
+        for synset in synsets
+    }
 
 
 def window_counts(ids: NDArray[np.int64], texts: NDArray[np.int64], size: int, window: int) -> Any:
@@ -242,14 +218,13 @@ def window_counts(ids: NDArray[np.int64], texts: NDArray[np.int64], size: int, w
         size: Number of words V.
         window: Largest distance, in tokens.
     """
-    counts = _sparse().csr_matrix((size, size))
+    sparse = require("scipy.sparse", "train")
+    counts = sparse.csr_matrix((size, size))
     for distance in range(1, window + 1):
         left, right = ids[:-distance], ids[distance:]
         pairs = (texts[:-distance] == texts[distance:]) & (left >= 0) & (right >= 0)
         weights = np.full(int(pairs.sum()), 1.0 / distance)
-        counts = counts + _sparse().csr_matrix(
-            (weights, (left[pairs], right[pairs])), shape=(size, size)
-        )
+        counts += sparse.csr_matrix((weights, (left[pairs], right[pairs])), shape=(size, size))
     return counts + counts.T
 
 
@@ -257,13 +232,15 @@ def weighted_links(links: Iterable[tuple[int, int, float]], size: int) -> Any:
     """Sum weights of (row, column) pairs into a matrix; pairs on the diagonal are left out."""
     kept = [link for link in links if link[0] != link[1]]
     rows, columns, weights = zip(*kept, strict=True) if kept else ((), (), ())
-    return _sparse().csr_matrix((weights, (rows, columns)), shape=(size, size), dtype=np.float64)
+    sparse = require("scipy.sparse", "train")
+    return sparse.csr_matrix((weights, (rows, columns)), shape=(size, size), dtype=np.float64)
 
 
 def averaging(links: Any) -> Any:
     """Scale every row of a matrix of links to sum 1; rows without links stay zero."""
     sums = np.asarray(links.sum(axis=1)).ravel()
-    return _sparse().diags(1.0 / np.where(sums > 0, sums, 1.0)) @ links
+    sparse = require("scipy.sparse", "train")
+    return sparse.diags(1.0 / np.where(sums > 0, sums, 1.0)) @ links
 
 
 def positive_information(counts: Any, context_exponent: float) -> Any:
@@ -277,10 +254,10 @@ def positive_information(counts: Any, context_exponent: float) -> Any:
     contexts = np.asarray(counts.sum(axis=0)).ravel() ** context_exponent
     contexts /= contexts.sum()
     information = np.log(entries.data / (words[entries.row] * contexts[entries.col]))
-    kept = information > 0
-    return _sparse().csr_matrix(
-        (information[kept], (entries.row[kept], entries.col[kept])), shape=counts.shape
-    )
+    entries.data = np.where(information > 0, information, 0.0)
+    found = entries.tocsr()
+    found.eliminate_zeros()
+    return found
 
 
 def factors(matrix: Any, dim: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -297,7 +274,3 @@ def factors(matrix: Any, dim: int, seed: int) -> tuple[NDArray[np.float64], NDAr
         basis = np.linalg.qr(matrix @ np.linalg.qr(matrix.T @ basis).Q).Q
     left, values, _ = np.linalg.svd((matrix.T @ basis).T.astype(np.float64), full_matrices=False)
     return (basis @ left)[:, :dim], values[:dim]
-
-
-def _sparse() -> Any:
-    return require("scipy.sparse", "train")

@@ -5,7 +5,7 @@ The format is that of wndb(5WN); Debian's ``wordnet-base`` puts the files in ``/
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,9 +54,13 @@ class Synset:
     pointers: tuple[Pointer, ...]
     gloss: str
 
+    def linked(self, symbols: Set[str]) -> list[tuple[str, int]]:
+        """Return the keys of the synsets that these relations lead to."""
+        return [link.target for link in self.pointers if link.symbol in symbols]
+
     def hypernyms(self) -> list[tuple[str, int]]:
         """Return the keys of the synsets that this one is a kind, or an instance, of."""
-        return [link.target for link in self.pointers if link.symbol in HYPERNYM_POINTERS]
+        return self.linked(HYPERNYM_POINTERS)
 
 
 def words_of(text: str) -> list[str]:
