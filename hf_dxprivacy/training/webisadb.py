@@ -33,8 +33,8 @@ WEBISADB = {
 
 
 @dataclass(frozen=True)
-class Tally:
-    """Counts of rows read of WebIsADB.
+class WebIsADBSummary:
+    """Counts of rows read of WebIsADB, and of pairs removed by each filter, in order.
 
     Attributes:
         rows: Rows read, blank lines left out.
@@ -46,28 +46,6 @@ class Tally:
         broken_modifications: Rows whose modifications are not within the brackets of a JSON list.
             They are kept: the frequency that counts stands in a field of its own.
         outside_vocabulary: Rows left out since the instance or the class is not in the vocabulary.
-        seconds: Time that reading took; two tallies that differ in nothing else are equal.
-    """
-
-    rows: int = 0
-    nul_bytes: int = 0
-    undecodable: int = 0
-    incomplete: int = 0
-    bad_frequency: int = 0
-    broken_modifications: int = 0
-    outside_vocabulary: int = 0
-    seconds: float = field(default=0.0, compare=False)
-
-    def __add__(self, other: "Tally") -> "Tally":
-        mine, theirs = asdict(self), asdict(other)
-        return Tally(**{name: mine[name] + theirs[name] for name in mine})
-
-
-@dataclass(frozen=True)
-class WebIsADBSummary(Tally):
-    """Counts of rows read of WebIsADB, and of pairs removed by each filter, in order.
-
-    Attributes:
         pairs: Pairs of an instance and a class that are both in the vocabulary.
         infrequent: Pairs removed since they occur less than `min_frequency` times.
         reflexive: Pairs removed since a word stands with itself.
@@ -76,16 +54,25 @@ class WebIsADBSummary(Tally):
         few_links: Pairs removed since one of the words has less than `min_links` of them.
         disconnected: Pairs removed since no chain of pairs joins them to the largest part.
         relations: Pairs that are left.
+        seconds: Time that reading took; two summaries that differ in nothing else are equal.
     """
 
-    pairs: int = 0
-    infrequent: int = 0
-    reflexive: int = 0
-    stop_words: int = 0
-    offensive: int = 0
-    few_links: int = 0
-    disconnected: int = 0
-    relations: int = 0
+    rows: int
+    nul_bytes: int
+    undecodable: int
+    incomplete: int
+    bad_frequency: int
+    broken_modifications: int
+    outside_vocabulary: int
+    pairs: int
+    infrequent: int
+    reflexive: int
+    stop_words: int
+    offensive: int
+    few_links: int
+    disconnected: int
+    relations: int
+    seconds: float = field(compare=False)
 
     def __str__(self) -> str:
         counts = asdict(self)
@@ -173,12 +160,14 @@ def read_webisadb(
     ):
         segments = Segments(Path(folder), words)
         for _ in segments.include(read_parts(files, bar), pool):
-            rows, seconds = segments.tally.rows, segments.tally.seconds
-            bar.set_postfix_str(f"{rows:,} rows, {rows / seconds:,.0f}/s")
-        if not segments.tally.rows:
+            rows = segments.counts["rows"]
+            bar.set_postfix_str(f"{rows:,} rows, {rows / segments.seconds:,.0f}/s")
+        if not segments.counts["rows"]:
             raise ArtifactError(f"{files[0]}: expected rows of WebIsADB, found none")
-        frequent, pairs = segments.totals(min_frequency)
-    return _select(frequent, pairs, words, segments.tally, unwanted, min_links, connected)
+        frequent, distinct = segments.totals(min_frequency)
+    relations, counts = _select(frequent, distinct, words, unwanted, min_links, connected)
+    summary = WebIsADBSummary(**segments.counts, **counts, seconds=segments.seconds)
+    return WebIsADB(relations.nodes, relations.pairs, summary)
 
 
 def webisadb_origin(relations: WebIsADB, filters: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,12 +221,11 @@ def _select(
     pairs: NDArray[np.int64],
     distinct: int,
     words: list[str],
-    tally: Tally,
     unwanted: tuple[Set[str], Set[str]],
     min_links: int,
     connected: bool,
-) -> WebIsADB:
-    """Apply the filters after the one for frequency, and number the words that are left."""
+) -> tuple[Relations, dict[str, int]]:
+    """Apply the filters after that for frequency; return what is left and what each removed."""
     sizes = [distinct, len(pairs)]
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     sizes.append(len(pairs))
@@ -257,5 +245,4 @@ def _select(
     sizes.append(len(relations))
     filters = ("infrequent", "reflexive", "stop_words", "offensive", "few_links", "disconnected")
     removed = dict(zip(filters, (-np.diff(sizes)).tolist(), strict=True))
-    counts = {**asdict(tally), "pairs": distinct, **removed, "relations": len(relations)}
-    return WebIsADB(relations.nodes, relations.pairs, WebIsADBSummary(**counts))
+    return relations, {"pairs": distinct, **removed, "relations": len(relations)}

@@ -8,10 +8,10 @@ import io
 import json
 import re
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import ArtifactError
 from hf_dxprivacy.hub.atomic import atomic_write
 from hf_dxprivacy.training.archives import Part
-from hf_dxprivacy.training.webisadb import Tally
 
 polars: Any = require("polars", "train")
 
@@ -55,6 +54,8 @@ SEGMENT = 1 << 29
 
 # Rows of segments that are added up at once.
 ROWS_AT_ONCE = 4_000_000
+
+Counts = Counter[str]
 
 _FORMAT = 1
 _METADATA = b"webisadb"
@@ -124,7 +125,7 @@ def find_layout(start: bytes, name: str) -> Layout:
     )
 
 
-def read_rows(block: bytes, layout: Layout) -> tuple[Any, Tally]:
+def read_rows(block: bytes, layout: Layout) -> tuple[Any, Counts]:
     """Parse whole lines.
 
     Args:
@@ -133,7 +134,7 @@ def read_rows(block: bytes, layout: Layout) -> tuple[Any, Tally]:
 
     Returns:
         A table of the columns "instance", "class" and "frequency", with one row for every line
-        that is complete; and the counts of the lines and of what is damaged.
+        that is complete; and counts of lines and damage, named as in `WebIsADBSummary`.
     """
     size = len(block)
     # To look for one byte is much faster than to count it, or to look for two.
@@ -164,7 +165,7 @@ def read_rows(block: bytes, layout: Layout) -> tuple[Any, Tally]:
     broken = 0
     if layout.has_modifications:
         broken = int((~(fields["opening"].str.ends_with("[") & fields["closed"])).sum())
-    return counted, Tally(
+    return counted, Counter(
         rows=len(lines),
         nul_bytes=nul_bytes,
         undecodable=undecodable,
@@ -207,12 +208,13 @@ class Segments:
         words: The vocabulary, whose numbers the files hold.
 
     Attributes:
-        tally: Counts of all segments so far.
+        counts: Of rows and damage in all segments so far, named as in `WebIsADBSummary`.
+        seconds: Time that reading them took.
     """
 
     def __init__(self, folder: Path, words: list[str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.tally = Tally()
+        self.counts, self.seconds = Counts(), 0.0
         self._numbers = polars.LazyFrame({"word": words}).with_row_index("number")
         self._vocabulary = hashlib.sha256("\n".join(words).encode()).hexdigest()
         self._folder = folder
@@ -229,16 +231,16 @@ class Segments:
             start, last = self._resume(part)
             if last:
                 continue
-            end, tables, tally = start, [_NOTHING], Tally()
+            end, tables, counts = start, [_NOTHING], Counts()
             for end, (table, found) in _parsed(part, start, pool):
                 tables.append(table)
-                tally += found
+                counts.update(found)
                 if end - start >= SEGMENT:
-                    self._add(self._path(part, start), tables, tally, started, end, last=False)
+                    self._add(self._path(part, start), tables, counts, started, end, last=False)
                     yield
                     started = time.perf_counter()
-                    start, tables, tally = end, [_NOTHING], Tally()
-            self._add(self._path(part, start), tables, tally, started, end, last=True)
+                    start, tables, counts = end, [_NOTHING], Counts()
+            self._add(self._path(part, start), tables, counts, started, end, last=True)
             yield
 
     def totals(self, min_frequency: int) -> tuple[NDArray[np.int64], int]:
@@ -267,7 +269,8 @@ class Segments:
         while not last and (path := self._path(part, end)).exists():
             state = json.loads(pq.read_schema(path).metadata[_METADATA])
             self._files.append(path)
-            self.tally += Tally(**state["tally"])
+            self.seconds += state["tally"].pop("seconds")
+            self.counts.update(state["tally"])
             end, last = state["end"], state["last"]
         return end, last
 
@@ -279,7 +282,7 @@ class Segments:
         return self._folder / f"{digest}-{start:015d}.parquet"
 
     def _add(
-        self, path: Path, tables: list[Any], tally: Tally, started: float, end: int, last: bool
+        self, path: Path, tables: list[Any], counts: Counts, started: float, end: int, last: bool
     ) -> None:
         """Add up the rows of a segment for each pair of words, and write the sums."""
         rows = polars.concat(tables)
@@ -289,20 +292,21 @@ class Segments:
             word = polars.col(column).str.to_lowercase().alias("word")
             known = known.select(word, polars.exclude("word", column)).join(numbers, on="word")
         sums = known.group_by(_PAIR).agg(polars.col("frequency").sum(), rows=polars.len()).collect()
-        outside = len(rows) - int(sums["rows"].sum())
-        tally += Tally(outside_vocabulary=outside, seconds=time.perf_counter() - started)
-        state = json.dumps({"end": end, "last": last, "tally": asdict(tally)})
+        counts["outside_vocabulary"] = len(rows) - int(sums["rows"].sum())
+        seconds = time.perf_counter() - started
+        state = json.dumps({"end": end, "last": last, "tally": {**counts, "seconds": seconds}})
         buffer = io.BytesIO()
         table = sums.drop("rows").to_arrow().replace_schema_metadata({_METADATA: state})
         pq.write_table(table, buffer)
         atomic_write(path, [buffer.getbuffer()])
         self._files.append(path)
-        self.tally += tally
+        self.counts.update(counts)
+        self.seconds += seconds
 
 
-def _parsed(part: Part, start: int, pool: Executor) -> Iterator[tuple[int, tuple[Any, Tally]]]:
+def _parsed(part: Part, start: int, pool: Executor) -> Iterator[tuple[int, tuple[Any, Counts]]]:
     """Yield where each block behind `start` ends, and its rows; others are parsed meanwhile."""
-    waiting: deque[tuple[int, Future[tuple[Any, Tally]]]] = deque()
+    waiting: deque[tuple[int, Future[tuple[Any, Counts]]]] = deque()
     end, layout = 0, None
     for block in part.blocks(BLOCK):
         layout = layout or find_layout(block, part.name)
