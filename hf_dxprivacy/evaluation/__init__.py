@@ -1,6 +1,5 @@
 """Utility of privatized texts: shared parts of the examples that measure it."""
 
-from hf_dxprivacy.evaluation.features import averaged_vectors, cosines, pair_features
 from hf_dxprivacy.evaluation.measurements import (
     Measurement,
     Runs,
@@ -12,6 +11,9 @@ from hf_dxprivacy.evaluation.tasks import (
     SPLITS,
     TEXT_COLUMNS,
     TextTask,
+    averaged_vectors,
+    cosines,
+    pair_features,
     read_parts,
     read_task,
     thinned,

@@ -11,20 +11,16 @@ from numpy.typing import ArrayLike
 
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import ArtifactError, require_at_least
-from hf_dxprivacy.results import EXTRA, ORIGINAL, Result, Results, Subject, mean_interval
+from hf_dxprivacy.results import EXTRA, ORIGINAL, Results, Subject, mean_interval
 
 Scores = Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Labels and settings of a measurement.
+    """Labels of a measurement, as in `Result`, and its settings.
 
     Attributes:
-        task: As in `Result`.
-        dataset: As in `Result`.
-        mechanism: As in `Result`.
-        epsilon: As in `Result`.
         settings: All else that decides the figures, as JSON-ready values.
     """
 
@@ -48,8 +44,22 @@ class Runs:
     def __init__(self, path: str | Path | None = None) -> None:
         self._path = None if path is None else Path(path)
         self._done: dict[str, Scores] = {}
-        if self._path is not None and self._path.exists():
-            self._read(self._path)
+        if self._path is None or not self._path.exists():
+            return
+        content = self._path.read_text(encoding="utf-8")
+        whole = content[: content.rfind("\n") + 1]
+        try:
+            for line in whole.splitlines():
+                record = json.loads(line)
+                values = record.pop("values")
+                self._done[_key(record)] = values
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ArtifactError(
+                f"{path} does not hold runs as JSON lines ({error!r}); name another file"
+            ) from error
+        if whole != content:
+            # The line that was being written when the sweep was interrupted.
+            self._path.write_text(whole, encoding="utf-8")
 
     def measure(
         self, measurement: Measurement, repeats: int, run: Callable[[int], Scores]
@@ -65,7 +75,16 @@ class Runs:
             InvalidValueError: If `repeats` is below 1.
         """
         require_at_least(1, repeats=repeats)
-        scores = [self._score(measurement, repeat, run) for repeat in range(repeats)]
+        scores = []
+        for repeat in range(repeats):
+            key = _key({**asdict(measurement), "repeat": repeat})
+            if key not in self._done:
+                self._done[key] = {name: float(value) for name, value in run(repeat).items()}
+                if self._path is not None:
+                    self._path.parent.mkdir(parents=True, exist_ok=True)
+                    with self._path.open("a", encoding="utf-8") as file:
+                        file.write(_key({**json.loads(key), "values": self._done[key]}) + "\n")
+            scores.append(self._done[key])
         labels = Subject(measurement.dataset, measurement.mechanism, measurement.epsilon)
         return Results(
             labels.result(
@@ -73,32 +92,6 @@ class Runs:
             )
             for metric in scores[0]
         )
-
-    def _score(self, measurement: Measurement, repeat: int, run: Callable[[int], Scores]) -> Scores:
-        key = _key({**asdict(measurement), "repeat": repeat})
-        if key not in self._done:
-            self._done[key] = {name: float(value) for name, value in run(repeat).items()}
-            if self._path is not None:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                with self._path.open("a", encoding="utf-8") as file:
-                    file.write(_key({**json.loads(key), "values": self._done[key]}) + "\n")
-        return self._done[key]
-
-    def _read(self, path: Path) -> None:
-        content = path.read_text(encoding="utf-8")
-        whole = content[: content.rfind("\n") + 1]
-        try:
-            for line in whole.splitlines():
-                record = json.loads(line)
-                values = record.pop("values")
-                self._done[_key(record)] = values
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ArtifactError(
-                f"{path} does not hold runs as JSON lines ({error!r}); name another file"
-            ) from error
-        if whole != content:
-            # The line that was being written when the sweep was interrupted.
-            path.write_text(whole, encoding="utf-8")
 
 
 def _key(record: Mapping[str, Any]) -> str:
@@ -113,31 +106,20 @@ def pivot(results: Results, metric: str | None = None, digits: int = 3) -> str:
         metric: Which ones. By default all, with a column for each dataset and metric.
         digits: After the point. Behind ± is half the width of the interval.
     """
-    chosen = results if metric is None else results.where(metric=metric)
-    cells = {(_row(r), _column(r, metric)): r for r in chosen}
-    rows = list(dict.fromkeys(row for row, _ in cells))
-    columns = list(dict.fromkeys(column for _, column in cells))
+    cells: dict[str, dict[str, str]] = {}
+    columns: dict[str, None] = {}
+    for r in results if metric is None else results.where(metric=metric):
+        name = "original" if r.mechanism == ORIGINAL else r.mechanism
+        row = f"{name} | {'' if r.epsilon is None else f'{r.epsilon:g}'}"
+        column = r.dataset if metric else f"{r.dataset}, {r.metric}"
+        columns[column] = None
+        half = (r.high - r.low) / 2.0
+        spread = f" ± {half:.{digits}f}" if round(half, digits) else ""
+        cells.setdefault(row, {})[column] = f"{r.value:.{digits}f}{spread}"
     lines = [f"| mechanism | ε | {' | '.join(columns)} |", "|---|---:|" + "---:|" * len(columns)]
-    for mechanism, epsilon in rows:
-        found = [cells.get(((mechanism, epsilon), column)) for column in columns]
-        shown = " | ".join("" if r is None else _cell(r, digits) for r in found)
-        lines.append(f"| {mechanism} | {epsilon} | {shown} |")
+    for row, found in cells.items():
+        lines.append(f"| {row} | {' | '.join(found.get(column, '') for column in columns)} |")
     return "\n".join(lines)
-
-
-def _row(result: Result) -> tuple[str, str]:
-    name = "original" if result.mechanism == ORIGINAL else result.mechanism
-    return name, "" if result.epsilon is None else f"{result.epsilon:g}"
-
-
-def _column(result: Result, metric: str | None) -> str:
-    return result.dataset if metric else f"{result.dataset}, {result.metric}"
-
-
-def _cell(result: Result, digits: int) -> str:
-    half = (result.high - result.low) / 2.0
-    spread = f" ± {half:.{digits}f}" if round(half, digits) else ""
-    return f"{result.value:.{digits}f}{spread}"
 
 
 def classification_scores(truth: ArrayLike, predicted: ArrayLike) -> dict[str, float]:
@@ -151,12 +133,12 @@ def classification_scores(truth: ArrayLike, predicted: ArrayLike) -> dict[str, f
         MissingExtraError: If scikit-learn is not installed.
     """
     metrics = require("sklearn.metrics", EXTRA)
-    by_label = metrics.precision_recall_fscore_support(
+    found = metrics.precision_recall_fscore_support(
         truth, predicted, average="macro", zero_division=0
     )
-    scores = {"accuracy": metrics.accuracy_score(truth, predicted)}
-    scores |= dict(zip(("precision", "recall", "F1"), by_label, strict=False))
-    return {name: float(value) for name, value in scores.items()}
+    accuracy = float(metrics.accuracy_score(truth, predicted))
+    by_label = zip(("precision", "recall", "F1"), map(float, found[:3]), strict=True)
+    return {"accuracy": accuracy, **dict(by_label)}
 
 
 def correlation_scores(
@@ -178,12 +160,10 @@ def correlation_scores(
     stats = require("scipy.stats", EXTRA)
     x, y = np.asarray(truth, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
     names = np.asarray(groups if groups is not None else [""] * len(x))
-    parts = [(x[names == name], y[names == name]) for name in np.unique(names)]
-    return {
-        title: float(np.mean([float(law(*p)[0]) if _varies(*p) else 0.0 for p in parts]))
-        for title, law in (("Pearson", stats.pearsonr), ("Spearman", stats.spearmanr))
-    }
-
-
-def _varies(*values: np.ndarray) -> bool:
-    return all(len(each) > 1 and np.ptp(each) > 0 for each in values)
+    scores: dict[str, list[float]] = {"Pearson": [], "Spearman": []}
+    for name in np.unique(names):
+        pair = x[names == name], y[names == name]
+        varies = all(len(each) > 1 and np.ptp(each) > 0 for each in pair)
+        for title, law in (("Pearson", stats.pearsonr), ("Spearman", stats.spearmanr)):
+            scores[title].append(float(law(*pair)[0]) if varies else 0.0)
+    return {title: float(np.mean(values)) for title, values in scores.items()}

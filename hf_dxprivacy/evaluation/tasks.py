@@ -1,21 +1,31 @@
-"""Data sets of texts, or pairs of texts, with labels or scores to predict from them."""
+"""Data sets of texts, or pairs, with labels or scores to predict, and features to do so."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from datasets import ClassLabel, Dataset, DatasetDict, concatenate_datasets, load_dataset
+from datasets import ClassLabel, Dataset, concatenate_datasets, load_dataset
 from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import InvalidValueError, require_at_least, require_one_of
+from hf_dxprivacy.privatizers.batch import look_up_rows
+from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.text import RowReader
 
 # For each file ending, the builder of `datasets`. What is no file is asked of the Hub.
 BUILDERS = {"json": "json", "jsonl": "json", "csv": "csv", "tsv": "csv", "parquet": "parquet"}
 SPLIT, TRAIN = "split", "train"
 SPLITS = (TRAIN, "validation", "test")
+
+TEXT_COLUMNS = ("text", "text1", "text2")
+TARGET_COLUMNS = ("label", "score")
+GROUP, TARGET = "subset", "target"
+TEST_SHARE = 0.2
+
+Features = NDArray[np.float64]
 
 
 def read_parts(
@@ -40,7 +50,21 @@ def read_parts(
     Raises:
         InvalidValueError: If the file's ending is unknown.
     """
-    found = _splits(data, config)
+    found: Mapping[str, Dataset]
+    if not Path(data).is_file():
+        found = load_dataset(data, config)
+    else:
+        ending = Path(data).name.removesuffix(".gz").rpartition(".")[2]
+        require_one_of(BUILDERS, ending=ending)
+        options = {"sep": "\t"} if ending == "tsv" else {}
+        rows = load_dataset(BUILDERS[ending], data_files=data, split=TRAIN, **options)
+        found = {TRAIN: rows}
+        if SPLIT in rows.column_names:
+            split_of = np.asarray(rows[SPLIT][:])
+            found = {
+                name: rows.select(np.flatnonzero(split_of == name))
+                for name in dict.fromkeys(split_of.tolist())
+            }
     names = [name for name in splits if name in found] or list(found)[:1]
     chosen = names if len(names) == 1 else [names[0], names[-1]]
     return [found[name] for name in chosen]
@@ -58,30 +82,6 @@ def thinned(part: Dataset, rows: int | None) -> Dataset:
     if rows >= len(part):
         return part
     return part.select(np.linspace(0, len(part) - 1, rows).round().astype(np.int64))
-
-
-def _splits(data: str, config: str | None) -> DatasetDict:
-    if not Path(data).is_file():
-        return load_dataset(data, config)
-    ending = Path(data).name.removesuffix(".gz").rpartition(".")[2]
-    require_one_of(BUILDERS, ending=ending)
-    options = {"sep": "\t"} if ending == "tsv" else {}
-    rows = load_dataset(BUILDERS[ending], data_files=data, split=TRAIN, **options)
-    if SPLIT not in rows.column_names:
-        return DatasetDict({TRAIN: rows})
-    split_of = np.asarray(rows[SPLIT][:])
-    return DatasetDict(
-        {
-            name: rows.select(np.flatnonzero(split_of == name))
-            for name in dict.fromkeys(split_of.tolist())
-        }
-    )
-
-
-TEXT_COLUMNS = ("text", "text1", "text2")
-TARGET_COLUMNS = ("label", "score")
-GROUP, TARGET = "subset", "target"
-TEST_SHARE = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +163,21 @@ def read_task(
     whole = read_parts(data, **options)
     parts = [thinned(part, rows) for part in whole]
     found = concatenate_datasets(parts)
-    columns, target = _columns(found, text_columns, target_column)
-    values, labels = _encoded(found, target)
+    columns = tuple(name for name in text_columns if name in found.column_names)
+    candidates = TARGET_COLUMNS if target_column is None else (target_column,)
+    targets = [name for name in candidates if name in found.column_names]
+    if len(columns) not in (1, 2) or not targets:
+        raise InvalidValueError(
+            f"expected one text column or two of {', '.join(text_columns)}, and a target column, "
+            f"got columns {', '.join(found.column_names)}; name them"
+        )
+    values, feature = found[targets[0]][:], found.features[targets[0]]
+    labels: tuple[str, ...] = ()
+    if isinstance(feature, ClassLabel):
+        labels = tuple(feature.names)
+    elif not feature.dtype.startswith("float"):
+        distinct, values = np.unique(values, return_inverse=True)
+        labels = tuple(map(str, distinct.tolist()))
     content = {name: [text or "" for text in found[name]] for name in columns}
     return TextTask(
         Path(data).name.partition(".")[0],
@@ -177,28 +190,59 @@ def read_task(
     )
 
 
-def _columns(
-    data: Dataset, texts: Sequence[str], target: str | None
-) -> tuple[tuple[str, ...], str]:
-    """Return the text columns and the target column."""
-    columns = tuple(name for name in texts if name in data.column_names)
-    candidates = TARGET_COLUMNS if target is None else (target,)
-    targets = [name for name in candidates if name in data.column_names]
-    if len(columns) not in (1, 2) or not targets:
+def averaged_vectors(texts: Sequence[str], space: EmbeddingSpace) -> Features:
+    """Return the mean vector of each text's words, a cheap and strong input of linear classifiers.
+
+    Args:
+        texts: m texts.
+        space: Vectors of n dimensions, in Euclidean space; words that it lacks do not count.
+
+    Returns:
+        (m, n) float64; zeros for a text without a known word.
+
+    Raises:
+        InvalidValueError: If the space is not Euclidean, where a mean has no meaning.
+    """
+    if space.metric != "euclidean":
         raise InvalidValueError(
-            f"expected one text column or two of {', '.join(texts)}, and a target column, "
-            f"got columns {', '.join(data.column_names)}; name them"
+            f"expected a space with the metric 'euclidean', got {space.metric!r}: averaged vectors "
+            "have no meaning there; 'wordnet-gloss' is one"
         )
-    return columns, targets[0]
+    reader = RowReader()
+    features = np.zeros((len(texts), space.dim))
+    for row, text in enumerate(texts):
+        ids = look_up_rows([reader.read_text(text)], space)
+        known = ids[ids >= 0]
+        if len(known):
+            features[row] = space.vectors[known].mean(axis=0)
+    return features
 
 
-def _encoded(data: Dataset, column: str) -> tuple[list[float] | list[int], tuple[str, ...]]:
-    """Return indices of labels with the labels, or scores without."""
-    values, feature = data[column][:], data.features[column]
-    if feature.dtype.startswith("float"):
-        return values, ()
-    if isinstance(feature, ClassLabel):
-        return values, tuple(feature.names)
-    labels = sorted(set(values))
-    at = {label: index for index, label in enumerate(labels)}
-    return [at[value] for value in values], tuple(map(str, labels))
+def pair_features(first: Features, second: Features) -> Features:
+    """Return |u − v| and u·v entry by entry, for the relation of two texts.
+
+    After Conneau et al., *Supervised learning of universal sentence representations* (EMNLP 2017).
+
+    Args:
+        first: (m, n) vectors u.
+        second: (m, n) vectors v.
+
+    Returns:
+        (m, 2n) float64.
+    """
+    return np.hstack([np.abs(first - second), first * second])
+
+
+def cosines(first: Features, second: Features) -> Features:
+    """Return the cosine of each pair of vectors; 0 where one of them is zero.
+
+    Args:
+        first: (m, n) vectors.
+        second: (m, n) vectors.
+
+    Returns:
+        (m,) float64.
+    """
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    products = (first * second).sum(axis=1)
+    return np.divide(products, lengths, out=np.zeros(len(lengths)), where=lengths > 0)

@@ -31,11 +31,11 @@ def make_privatizer(
     """Return a privatizer of every word, or of the slots that a selector finds.
 
     Args:
-        space: As for `DxPrivatizer`.
-        mechanism: As for `DxPrivatizer`.
+        space: As for `DxPrivatizer`, and so the other arguments.
+        mechanism: Its name.
         epsilon: ε > 0, per unit of the mechanism's metric.
         selector: What finds the slots; None for every word.
-        **options: All others of `DxPrivatizer`.
+        **options: All others.
     """
     if selector is None:
         return DxPrivatizer(space, mechanism, epsilon, **options)
@@ -51,7 +51,7 @@ def random_words(
     exponential mechanism for ε → 0, and the baseline of Feyisetan, Diethe, Drake (ICDM 2019).
 
     Args:
-        space: As for `DxPrivatizer`.
+        space: As for `make_privatizer`.
         selector: What finds the words to replace; None for every word.
         **options: All others of `DxPrivatizer`.
     """
