@@ -245,4 +245,6 @@ def cosines(first: Features, second: Features) -> Features:
     """
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     products = (first * second).sum(axis=1)
-    return np.divide(products, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+    result = np.zeros(len(lengths))
+    np.divide(products, lengths, out=result, where=lengths > 0)
+    return result

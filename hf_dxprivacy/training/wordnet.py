@@ -122,7 +122,8 @@ def read_synsets(path: str | Path, parts: tuple[str, ...] = PARTS_OF_SPEECH) -> 
     Raises:
         ArtifactError: If a file is missing, not a WordNet file, or points to what it lacks.
     """
-    folder, synsets = Path(path), []
+    folder = Path(path)
+    synsets: list[Synset] = []
     for part in parts:
         file, before = folder / f"data.{part}", len(synsets)
         for number, line in _lines(file):
