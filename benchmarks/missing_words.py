@@ -11,7 +11,7 @@ from typing import Any
 
 import common
 from hf_dxprivacy import EmbeddingSpace
-from hf_dxprivacy.privatizers.batch import look_up
+from hf_dxprivacy.privatizers.batch import look_up_rows
 from hf_dxprivacy.spaces import builtin_names
 from hf_dxprivacy.text import RowReader
 
@@ -35,8 +35,7 @@ def main() -> None:
 def missing(space: EmbeddingSpace, texts: Sequence[str]) -> float:
     """Return the share of words that a space lacks, looked up as a release looks them up."""
     reader = RowReader()
-    words = [word for text in texts for word in reader.read_text(text).words]
-    ids = look_up(words, space)
+    ids = look_up_rows([reader.read_text(text) for text in texts], space)
     return float((ids < 0).mean())
 
 

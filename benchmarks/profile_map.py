@@ -30,7 +30,7 @@ from hf_dxprivacy import DxPrivatizer
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.mechanisms.sampler import RejectionSampler
 from hf_dxprivacy.privatizers.batch import EncodedText
-from hf_dxprivacy.privatizers.permanent import FreshNoise, SeededNoise
+from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.text import RowReader
 
@@ -46,8 +46,7 @@ LARGE, LARGEST = ("search or draws", "noise"), 15.0
 STAGES = (
     (RowReader, "read_column", "splitting"),
     (EncodedText, "encode", "look-up"),
-    (FreshNoise, "draw", "streams"),
-    (SeededNoise, "draw", "streams"),
+    (KeyedNoise, "draw", "streams"),
     (RowStreams, "draw", "noise"),
     (RejectionSampler, "_prepare", "new words"),
     (Mechanism, "sample", "search or draws"),

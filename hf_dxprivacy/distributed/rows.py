@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, column_names
-from hf_dxprivacy.privatizers.permanent import SeededNoise
+from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
 
@@ -51,7 +51,7 @@ class Job:
         self.id_column = _checked_id_column(id_column, _is_memoized(privatizer))
         self._privatizer = privatizer
         if privatizer.seed is None and id_column is not None:
-            self._privatizer = privatizer.with_noise(SeededNoise(secrets.randbits(KEY_BITS)))
+            self._privatizer = privatizer.with_noise(KeyedNoise(secrets.randbits(KEY_BITS)))
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Return the table with the output columns; other columns are as they were.

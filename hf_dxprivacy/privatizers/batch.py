@@ -1,8 +1,9 @@
 """Encoded columns: words, vocabulary ids and per-word actions of the rows of a batch."""
 
 from abc import abstractmethod
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields
 from itertools import accumulate, chain, compress, pairwise
@@ -21,6 +22,7 @@ from hf_dxprivacy.text import (
     LOOKUP_FORMS,
     Row,
     TextRow,
+    TokenRow,
     apply_case,
     case_pattern,
     is_missing,
@@ -129,12 +131,7 @@ class EncodedColumn:
 
     def row_inputs(self) -> list[Ids]:
         """Return the inputs of the mechanism, row by row."""
-        return np.split(self.inputs, np.cumsum(self.row_lengths)[:-1]) if self.rows_count else []
-
-    @property
-    def rows_count(self) -> int:
-        """Number of rows."""
-        return len(self.offsets) - 1
+        return [self.ids[a:b][self.perturbed[a:b]] for a, b in pairwise(self.offsets)]
 
     def expense(self, mechanism: Mechanism, unit: BudgetUnit) -> Expense:
         """Return what the release of this column costs.
@@ -152,7 +149,7 @@ class EncodedColumn:
             for user, count in zip(self.row_ids.users or (), self.row_lengths, strict=True):
                 uses[user] += count
         elif self.row_ids.indices is None:
-            uses[EVERYBODY] = min(1, self.rows_count)
+            uses[EVERYBODY] = min(1, len(self.offsets) - 1)
         else:
             uses.update(int(index) for index in self.row_ids.indices)
         space = mechanism.space
@@ -202,20 +199,18 @@ class EncodedText(EncodedColumn):
         """Look up the words of segmented cells and choose what happens to each."""
         by_row: list[list[str]] = [[] if row is None else row.words for row in rows]
         words = list(chain.from_iterable(by_row))
-        offsets = [*accumulate(map(len, by_row), initial=0)]
         ids = look_up_rows(rows, space)
         passed = np.zeros(len(words), dtype=np.bool_)
         if masks is not None:
             passed = ~np.concatenate([passed[:0], *(mask for mask in masks if mask is not None)])
         if stopwords:
             passed |= np.array([plain_apostrophes(w) in stopwords for w in words], dtype=np.bool_)
-        perturbed = ~passed if oov == "centroid" else ~passed & (ids >= 0)
         return cls(
             name=name,
             row_ids=row_ids,
-            offsets=offsets,
+            offsets=[*accumulate(map(len, by_row), initial=0)],
             ids=ids,
-            perturbed=perturbed,
+            perturbed=~passed if oov == "centroid" else ~passed & (ids >= 0),
             rows=rows,
             words=words,
             passed_through=passed,
@@ -261,9 +256,15 @@ class EncodedText(EncodedColumn):
             for each perturbed word (which holds its letter case if that is preserved); and, if
             there are slots, which of the words are of some.
         """
-        cell, (start, stop) = self.rows[row], self.offsets[row : row + 2]
+        cell = self.rows[row]
         assert cell is not None
-        shown = [self._shown(word) for word in range(start, stop)]
+        shown: list[Any] = []
+        for word in range(*self.offsets[row : row + 2]):
+            if self.perturbed[word]:
+                shown.append([case_pattern(self.words[word])] if self.case == "preserve" else [])
+            else:
+                keeps = self.passed_through[word] or self.oov == "keep"
+                shown.append(self.words[word] if keeps else None)
         visible: list[Any]
         if isinstance(cell, TextRow):
             visible = ["text", cell.separators[0]]
@@ -273,21 +274,42 @@ class EncodedText(EncodedColumn):
                 else:
                     visible += [word, after]
         else:
-            words = dict(zip(cell.positions, shown, strict=True))
-            dropped = {position for position, word in words.items() if word is None}
-            tokens = [words.get(at, token) for at, token in enumerate(cell.tokens)]
-            visible = ["tokens", *(t for at, t in enumerate(tokens) if at not in dropped)]
+            visible = ["tokens", *cell.detokenize(shown)]
         mask = None if self.masks is None else self.masks[row]
-        if mask is None:
-            return visible
-        return [visible, _remaining([None if word is None else "" for word in shown], mask)]
+        return visible if mask is None else [visible, _remaining(shown, mask)]
 
-    def _shown(self, word: int) -> list[str] | str | None:
-        """Return what a release shows of a word for certain; None if it is dropped."""
-        if self.perturbed[word]:
-            return [case_pattern(self.words[word])] if self.case == "preserve" else []
-        keeps = self.passed_through[word] or self.oov == "keep"
-        return self.words[word] if keeps else None
+    def slot_masks(self, released: Sequence[Sequence[str | None]]) -> list[list[bool] | None]:
+        """Return for each row which words of its released text, or tokens, are of slots.
+
+        Args:
+            released: For each row the words that are released.
+        """
+        masks: list[list[bool] | None] = []
+        for row, words, mask in zip(self.rows, released, self.masks or (), strict=True):
+            slots = None if mask is None else _remaining(words, mask)
+            if isinstance(row, TokenRow) and slots is not None:
+                positions = [start for start, _ in row.offsets(words)]
+                at = dict(zip(positions, slots, strict=True))
+                slots = [at.get(i, False) for i in range(len(row.detokenize(words)))]
+            masks.append(slots)
+        return masks
+
+    def slot_spans(self, released: Sequence[Sequence[str | None]]) -> list[list[list[int]] | None]:
+        """Return for each row where its slots are, in characters of its released text or in tokens.
+
+        Args:
+            released: For each row the words that are released.
+        """
+        spans: list[list[list[int]] | None] = []
+        for row, words, mask in zip(self.rows, released, self.masks or (), strict=True):
+            if row is None or mask is None:
+                spans.append(None)
+                continue
+            offsets = row.offsets(words)
+            edges = np.flatnonzero(np.diff([False, *_remaining(words, mask), False])).tolist()
+            pairs = zip(edges[::2], edges[1::2], strict=True)
+            spans.append([[offsets[start][0], offsets[stop - 1][1]] for start, stop in pairs])
+        return spans
 
     def counts(self, outputs: Ids, rendered: Mask | None = None) -> WordCounts:
         """Count the words per action.
@@ -307,106 +329,35 @@ class EncodedText(EncodedColumn):
         )
 
 
-def look_up(words: Sequence[str], space: EmbeddingSpace) -> Ids:
-    """Return (m,) rows of the vocabulary: of each word as it is, or in one of `LOOKUP_FORMS`.
-
-    Args:
-        words: (m,) words.
-        space: Where to look; −1 stands for a word that it lacks in every form.
-    """
-    ids = space.ids(words)
-    missing = np.flatnonzero(ids < 0).tolist()
-    for form in LOOKUP_FORMS:
-        ids[missing] = space.ids([form(words[i]) for i in missing])
-        # In ASCII the other forms change a possessive only.
-        missing = [i for i in missing if ids[i] < 0 and ("'" in words[i] or not words[i].isascii())]
-    return ids
-
-
 def look_up_rows(rows: Sequence[Row | None], space: EmbeddingSpace) -> Ids:
-    """Return (m,) rows of the vocabulary of the words of all rows, by shape where it lacks one.
+    """Return (m,) rows of the vocabulary of the words of all rows.
+
+    A word is looked up as it is, then in each of `LOOKUP_FORMS`, then by its shape if the space
+    has shapes.
 
     Args:
         rows: Segmented cells; None for a missing one.
         space: Where to look; −1 stands for a word that it lacks in every form, and whose shape is
             none or not among its own.
     """
-    ids = look_up([word for row in rows if row is not None for word in row.words], space)
-    if not space.shapes:
-        return ids
-    start = 0
-    for row in rows:
-        if row is None:
-            continue
-        for at in np.flatnonzero(ids[start : start + len(row.words)] < 0).tolist():
-            shape = shape_of(row.words[at], row.before(at), first=at == 0)
-            ids[start + at] = space.ids([shape or ""])[0] if shape in space.shapes else -1
-        start += len(row.words)
+    present = [row for row in rows if row is not None]
+    words = [word for row in present for word in row.words]
+    ids = space.ids(words)
+    missing = np.flatnonzero(ids < 0).tolist()
+    for form in LOOKUP_FORMS:
+        ids[missing] = space.ids([form(words[i]) for i in missing])
+        # In ASCII the other forms change a possessive only.
+        missing = [i for i in missing if ids[i] < 0 and ("'" in words[i] or not words[i].isascii())]
+    if space.shapes:
+        starts = [*accumulate(map(len, present), initial=0)]
+        for i in np.flatnonzero(ids < 0).tolist():
+            at = bisect_right(starts, i) - 1
+            place = i - starts[at]
+            shape = shape_of(words[i], present[at].before(place), first=place == 0)
+            ids[i] = space.ids([shape or ""])[0] if shape in space.shapes else -1
     return ids
 
 
-@dataclass(frozen=True, eq=False)
-class SlotColumns:
-    """The columns of a release that say where its slots are.
-
-    Attributes:
-        mask: Columns for the masks, one for each text column, or none.
-        spans: Columns for the spans, one for each text column, or none.
-    """
-
-    mask: tuple[str, ...]
-    spans: tuple[str, ...]
-
-    def of(
-        self, at: int, column: EncodedText, released: Sequence[Sequence[str | None]]
-    ) -> dict[str, list[Any]]:
-        """Return the columns that belong to the text column at a place.
-
-        Args:
-            at: Its place among the text columns.
-            column: The text column.
-            released: For each row the words that are released.
-        """
-        rows = list(zip(column.rows, released, column.masks or (), strict=True))
-        result: dict[str, list[Any]] = {}
-        if self.mask:
-            result[self.mask[at]] = [_mask_of(*row) for row in rows]
-        if self.spans:
-            result[self.spans[at]] = [_spans_of(*row) for row in rows]
-        return result
-
-    def types(self) -> Mapping[str, Any]:
-        """Return for each column a function of the module `pyarrow` that returns its type."""
-        masks = dict.fromkeys(self.mask, lambda arrow: arrow.list_(arrow.bool_()))
-        pairs = dict.fromkeys(self.spans, lambda arrow: arrow.list_(arrow.list_(arrow.int64())))
-        return masks | pairs
-
-
-def _mask_of(row: Row | None, words: Sequence[str | None], mask: Mask | None) -> list[bool] | None:
-    """Return which words of a released text, or tokens of a list, are of slots."""
-    if row is None or mask is None:
-        return None
-    slots = _remaining(words, mask)
-    if isinstance(row, TextRow):
-        return slots
-    tokens = [False] * len(row.detokenize(words))
-    for (position, _), slot in zip(row.offsets(words), slots, strict=True):
-        tokens[position] = slot
-    return tokens
-
-
-def _spans_of(
-    row: Row | None, words: Sequence[str | None], mask: Mask | None
-) -> list[list[int]] | None:
-    """Return where the slots are, in characters of a released text, or in tokens of a list."""
-    if row is None or mask is None:
-        return None
-    offsets = row.offsets(words)
-    edges = np.flatnonzero(np.diff([False, *_remaining(words, mask), False])).tolist()
-    pairs = zip(edges[::2], edges[1::2], strict=True)
-    return [[offsets[start][0], offsets[stop - 1][1]] for start, stop in pairs]
-
-
-def _remaining(words: Sequence[str | None], mask: Mask) -> list[bool]:
+def _remaining(words: Sequence[object], mask: Mask) -> list[bool]:
     """Return the mask of the words that were not dropped."""
     return [slot for word, slot in zip(words, mask.tolist(), strict=True) if word is not None]

@@ -1,7 +1,7 @@
 """Stored privatizers: one JSON file with all that decides the law. Never a seed or a key."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import NoneType
 from typing import Any, ClassVar, TypeVar
@@ -53,18 +53,13 @@ class SpaceReference:
             )
         return cls(space.location, None, space.digest)
 
-    @property
-    def is_public(self) -> bool:
-        """Whether the space is found from another machine too."""
-        return self.commit is not None or self.name in builtin_names()
-
     def require_public(self) -> None:
         """Require that the space is found from another machine too.
 
         Raises:
             InvalidValueError: If it is in a local folder.
         """
-        if not self.is_public:
+        if self.commit is None and self.name not in builtin_names():
             raise InvalidValueError(
                 f"the space is in the local folder {self.name!r}, where no other machine finds it; "
                 "push it with space.push_to_hub, load it from there with "
@@ -115,8 +110,10 @@ class StoredConfig:
     optional: ClassVar[dict[str, Any]] = {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the decisions as JSON-ready values."""
-        return asdict(self)
+        """Return the decisions as JSON-ready values; nothing of slots if there are none."""
+        entries = asdict(self)
+        left_out = () if entries.get("selector") else self.optional
+        return {name: value for name, value in entries.items() if name not in left_out}
 
     def write(self, folder: Path) -> None:
         """Write ``privatizer.json``, whole or not at all."""
@@ -125,11 +122,7 @@ class StoredConfig:
 
     @classmethod
     def read(cls: type[C], folder: Path, owner: str) -> C:
-        """Read ``privatizer.json``.
-
-        Args:
-            folder: Where it is.
-            owner: Name of the class that it is read for.
+        """Read ``privatizer.json`` from a folder, for the class of a name.
 
         Raises:
             ArtifactError: If it is damaged, of a newer format, for another class, or has not
@@ -148,8 +141,15 @@ class StoredConfig:
         kinds = cls.kinds | (cls.optional if cls.optional.keys() & entries.keys() else {})
         require_fields(path, entries, kinds)
         space = entries.pop("space")
-        require_fields(path, space, _SPACE_KINDS)
+        require_fields(path, space, {"name": str, "commit": (str, NoneType), "digest": str})
+        if "tokenizer" in kinds:
+            require_fields(path, entries["tokenizer"], {"name": str, "digest": str})
         return cls(space=SpaceReference(**space), **entries)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of a privatizer but its space, selector and tokenizer."""
+        left_out = ("space", "options", "selector", "tokenizer")
+        return {k: v for k, v in self.to_dict().items() if k not in left_out} | self.options
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class PrivatizerConfig(StoredConfig):
     stopwords: list[str]
     oov: str
     case: str
-    selector: dict[str, Any] | None = field(default=None)
+    selector: dict[str, Any] | None = None
     mask_column: list[str] | None = None
     spans_column: list[str] | None = None
 
@@ -189,18 +189,6 @@ class PrivatizerConfig(StoredConfig):
         "mask_column": (list, NoneType),
         "spans_column": (list, NoneType),
     }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the decisions as JSON-ready values; nothing of slots if there are none."""
-        entries = asdict(self)
-        left_out = () if self.selector else self.optional
-        return {name: value for name, value in entries.items() if name not in left_out}
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of a privatizer beside its space and selector."""
-        left_out = ("space", "options", "selector")
-        others = {k: v for k, v in self.to_dict().items() if k not in left_out}
-        return others | {"stopwords": frozenset(self.stopwords)} | self.options
 
 
 @dataclass(frozen=True)
@@ -251,6 +239,3 @@ def find(
     except HubFileNotFoundError:
         return None
     return source if (source.folder / FILE).is_file() else None
-
-
-_SPACE_KINDS = {"name": str, "commit": (str, NoneType), "digest": str}

@@ -1,31 +1,42 @@
 """Adapters of the forms in which `Dataset.map` hands over rows, and takes results back."""
 
+import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, describe_columns
-from hf_dxprivacy.privatizers.schema_metadata import released_metadata
 
 # The type of a new column: the name of a column that has it, or a function of the module `pyarrow`.
 ColumnType = str | Callable[[Any], Any]
 
+# Of what pandas writes; its "attributes" are anything that the user has put there.
+_PANDAS = ("index_columns", "column_indexes", "columns", "creator", "pandas_version")
+# Functions of `datasets` that call what was given to `filter`.
+_FILTERS = ("get_indices_from_mask_function", "add_mask")
 
+
+@dataclass
 class DatasetBatch:
     """A batch of rows as a mapping of columns, the form that `Dataset.map` uses by default.
 
     Other forms are subclasses; `of` chooses. A mapping is merged by `Dataset.map`, so
     `with_columns` returns the new columns only; a table is not, so it comes back whole.
+
+    Attributes:
+        examples: The rows as they came.
+        names: Names of the columns.
+        is_table: Whether it is a table, also if it has one row only.
     """
 
-    # A table of one row is a table.
-    is_table = False
-
-    def __init__(self, examples: Any) -> None:
-        self.examples = examples
+    examples: Any
+    names: list[str]
+    is_table: bool = False
 
     @staticmethod
     def of(examples: Any, direct: str = "privatize() for texts") -> "DatasetBatch":
@@ -46,11 +57,11 @@ class DatasetBatch:
                 "use map(privatizer), and filter with a function of your own before or after"
             )
         if isinstance(examples, Mapping):
-            return DatasetBatch(examples)
-        for module, name, kind in _TABLES:
+            return DatasetBatch(examples, list(map(str, examples)))
+        for module, name, kind, names in _TABLES:
             # An instance exists only if its library is loaded; importing it would cost a second.
             if module in sys.modules and isinstance(examples, getattr(sys.modules[module], name)):
-                return kind(examples)
+                return kind(examples, list(map(str, getattr(examples, names))), is_table=True)
         kind_name = f"{type(examples).__module__}.{type(examples).__name__}"
         raise InvalidTypeError(
             "expected an example or a batch (a dict, a pandas or polars DataFrame or an Arrow "
@@ -58,11 +69,6 @@ class DatasetBatch:
             f"use {direct}, and Dataset.map without input_columns= and in another format, such as "
             'with_format("arrow")'
         )
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        return [str(name) for name in self.examples]
 
     def column(self, name: str) -> list[Any]:
         """Return a column as a list of Python values."""
@@ -95,15 +101,14 @@ class DatasetBatch:
         Raises:
             InvalidValueError: If a column is missing, or would be lost.
         """
-        present = self.names
         for name, argument in columns.items():
-            if name not in present:
+            if name not in self.names:
                 raise InvalidValueError(
-                    f"column {name!r} is not in the data: {describe_columns(present, name)}; name "
-                    f"the one to use with {argument}"
+                    f"column {name!r} is not in the data: {describe_columns(self.names, name)}; "
+                    f"name the one to use with {argument}"
                 )
         for name in outputs:
-            if name not in texts and name in present:
+            if name not in texts and name in self.names:
                 raise InvalidValueError(
                     f"the data have a column {name!r} already, which would be lost; name another "
                     "one for the result, or remove that column first"
@@ -127,9 +132,9 @@ class DatasetBatch:
         if any(map(_is_one, values)):
             return True
         # A row with a token list looks like a batch of texts.
-        entry = next((entry for value in values for entry in value if entry is not None), None)
-        if split is not None and entry is not None:
-            return split and isinstance(entry, str)
+        present = [entry for value in values for entry in value if entry is not None]
+        if split is not None and present:
+            return split and isinstance(present[0], str)
         # Another column may tell them apart.
         values = list(self.examples.values())
         return any(map(_is_one, values)) or len({len(value) for value in values}) > 1
@@ -178,32 +183,23 @@ class SingleRow(DatasetBatch):
     """One example as a batch of one row."""
 
     def column(self, name: str) -> list[Any]:
-        """Return the value of a column, as a list of one."""
+        """See base class."""
         return [self.examples[name]]
 
     def with_columns(self, columns: dict[str, list[Any]], types: Mapping[str, ColumnType]) -> Any:
-        """Return the new values."""
-        del types
+        """See base class."""
         return {name: values[0] for name, values in columns.items()}
 
     def row_indices(self, indices: Any, size: int) -> Sequence[int] | None:
-        """Return the index of the row."""
-        del size
+        """See base class."""
         return None if indices is None else [indices]
 
 
 class ArrowBatch(DatasetBatch):
     """An Arrow table."""
 
-    is_table = True
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        return list(map(str, self.examples.column_names))
-
     def column(self, name: str) -> list[Any]:
-        """Return a column as a list of Python values."""
+        """See base class."""
         values: list[Any] = self.examples.column(name).to_pylist()
         return values
 
@@ -228,8 +224,6 @@ class ArrowBatch(DatasetBatch):
 class PandasBatch(DatasetBatch):
     """A pandas DataFrame."""
 
-    is_table = True
-
     def with_columns(self, columns: dict[str, list[Any]], types: Mapping[str, ColumnType]) -> Any:
         """Return the frame with the new columns and without `attrs`, which may quote the texts."""
         pandas = sys.modules["pandas"]
@@ -246,32 +240,57 @@ class PandasBatch(DatasetBatch):
 class PolarsBatch(DatasetBatch):
     """A polars DataFrame."""
 
-    is_table = True
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        return list(self.examples.columns)
-
     def column(self, name: str) -> list[Any]:
-        """Return a column as a list of Python values."""
+        """See base class."""
         values: list[Any] = self.examples[name].to_list()
         return values
 
     def with_columns(self, columns: dict[str, list[Any]], types: Mapping[str, ColumnType]) -> Any:
-        """Return the frame with the new columns."""
-        table = ArrowBatch(self.examples.to_arrow()).with_columns(columns, types)
+        """See base class."""
+        table = ArrowBatch(self.examples.to_arrow(), self.names).with_columns(columns, types)
         return sys.modules["polars"].from_arrow(table)
 
 
-# Functions of `datasets` that call what was given to `filter`.
-_FILTERS = ("get_indices_from_mask_function", "add_mask")
-
-_TABLES: tuple[tuple[str, str, type[DatasetBatch]], ...] = (
-    ("pyarrow", "Table", ArrowBatch),
-    ("pandas", "DataFrame", PandasBatch),
-    ("polars", "DataFrame", PolarsBatch),
+# Module and class of each kind of table, and its attribute with the names of the columns.
+_TABLES: tuple[tuple[str, str, type[DatasetBatch], str], ...] = (
+    ("pyarrow", "Table", ArrowBatch, "column_names"),
+    ("pandas", "DataFrame", PandasBatch, "columns"),
+    ("polars", "DataFrame", PolarsBatch, "columns"),
 )
+
+
+def released_metadata(schema: Any, outputs: Collection[str]) -> dict[str, str] | None:
+    """Return the metadata that the schema of a release keeps.
+
+    These are the types that pandas and `datasets` restore, and no others: fingerprints, ``attrs``,
+    and everything about the columns that are released, such as the number of distinct originals,
+    are left out.
+
+    Args:
+        schema: A `pyarrow.Schema`.
+        outputs: Columns that hold released text. Readers infer their types.
+    """
+    given: dict[str, Any] = {}
+    for key in ("pandas", "huggingface"):
+        with suppress(ValueError):
+            given[key] = json.loads((schema.metadata or {}).get(key.encode(), b"null"))
+    kept: dict[str, str] = {}
+    if isinstance(given.get("pandas"), dict):
+        pandas = {key: given["pandas"][key] for key in _PANDAS if key in given["pandas"]}
+        # Of a column of texts, whatever was said of the original.
+        plain = {"pandas_type": "unicode", "numpy_type": "object", "metadata": None}
+        pandas["columns"] = [
+            {key: column.get(key) for key in ("name", "field_name")} | plain
+            if column.get("name") in outputs
+            else column
+            for column in pandas.get("columns", [])
+        ]
+        kept["pandas"] = json.dumps(pandas)
+    if isinstance(given.get("huggingface"), dict):
+        features = (given["huggingface"].get("info") or {}).get("features") or {}
+        others = {name: kind for name, kind in features.items() if name not in outputs}
+        kept["huggingface"] = json.dumps({"info": {"features": others}})
+    return kept or None
 
 
 def _is_one(value: object) -> bool:

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import Mechanism
-from hf_dxprivacy.privatizers.batch import SlotColumns
 from hf_dxprivacy.privatizers.dataset_formats import column_names
 from hf_dxprivacy.privatizers.text_privatizer import RUNTIME_ARGUMENTS, DxPrivatizer
 from hf_dxprivacy.slots import Selector, selector_storage
@@ -41,7 +40,7 @@ class SlotPrivatizer(DxPrivatizer):
         *DxPrivatizer.published_files,
         selector_storage.FILES,
     )
-    _owner: ClassVar[str] = "SlotPrivatizer"
+    _owner = "SlotPrivatizer"
     _runtime_arguments: ClassVar[tuple[str, ...]] = (
         *(*RUNTIME_ARGUMENTS, "mask_column", "spans_column"),
     )
@@ -71,10 +70,10 @@ class SlotPrivatizer(DxPrivatizer):
             )
         count = len(self.text_columns)
         self._selector = selector
-        self._slot_columns = SlotColumns(
-            () if mask_column is None else column_names("mask_column", mask_column, count),
-            () if spans_column is None else column_names("spans_column", spans_column, count),
-        )
+        if mask_column is not None:
+            self._mask_columns = column_names("mask_column", mask_column, count)
+        if spans_column is not None:
+            self._spans_columns = column_names("spans_column", spans_column, count)
         written = [*self.output_columns, *self.mask_columns, *self.spans_columns]
         column_names("output_column, mask_column and spans_column", written, len(written))
 
@@ -87,9 +86,9 @@ class SlotPrivatizer(DxPrivatizer):
     @property
     def mask_columns(self) -> tuple[str, ...]:
         """Columns for the masks, one for each text column, or none."""
-        return self._slot_columns.mask
+        return self._mask_columns
 
     @property
     def spans_columns(self) -> tuple[str, ...]:
         """Columns for the spans, one for each text column, or none."""
-        return self._slot_columns.spans
+        return self._spans_columns

@@ -1,43 +1,25 @@
 """`DxPrivatizer`: batches of rows in, the same batches with released words out."""
 
-import copy
 import json
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from difflib import get_close_matches
-from inspect import signature
-from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, overload
 
-from hf_dxprivacy._runtime import CPU, SetOnce, lazy_property
-from hf_dxprivacy.errors import (
-    ArtifactError,
-    InvalidTypeError,
-    InvalidValueError,
-    require_one_of,
-)
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy import randomness
+from hf_dxprivacy._runtime import CPU, lazy_property
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
 from hf_dxprivacy.guarantee import PrivacyGuarantee, text_disclosures
-from hf_dxprivacy.hub import ArtifactSource, HubOptions, Publishable, cards
-from hf_dxprivacy.mechanisms import (
-    FLAT,
-    MECHANISMS,
-    Mechanism,
-    required_index,
-    resolve_mechanism,
-)
+from hf_dxprivacy.hub import ArtifactSource, HubOptions
+from hf_dxprivacy.mechanisms import FLAT, Mechanism, required_index
 from hf_dxprivacy.privatizers import config
-from hf_dxprivacy.privatizers.batch import (
-    Case,
-    EncodedText,
-    OutOfVocabulary,
-    RowIds,
-    SlotColumns,
-    WordCounts,
-)
-from hf_dxprivacy.privatizers.budget import PrivacyBudget, validate_budget
+from hf_dxprivacy.privatizers.batch import Case, EncodedText, OutOfVocabulary, RowIds, WordCounts
+from hf_dxprivacy.privatizers.budget import PrivacyBudget
 from hf_dxprivacy.privatizers.config import PrivatizerConfig, SpaceReference
 from hf_dxprivacy.privatizers.dataset_formats import (
     ColumnType,
@@ -45,19 +27,12 @@ from hf_dxprivacy.privatizers.dataset_formats import (
     SingleRow,
     column_names,
 )
-from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
-from hf_dxprivacy.privatizers.permanent import (
-    Memoize,
-    Noise,
-    PermanentNoise,
-    SeededNoise,
-    noise_source,
-    released_words,
-    without_repetitions,
-)
+from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source, without_repetitions
+from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.slots import Selector, selector_storage
-from hf_dxprivacy.spaces import EmbeddingSpace, builtin_names
-from hf_dxprivacy.text import Cell, RowReader, detokenize, is_missing, stop_words
+from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.text import Cell, RowReader, is_missing, stop_words
+from hf_dxprivacy.text.shapes import UNIFORMS, render
 
 logger = logging.getLogger(__name__)
 
@@ -68,13 +43,17 @@ RUNTIME_ARGUMENTS = (
     *("text_column", "output_column", "seed", "device"),
     *("memoize", "user_column", "key", "budget", "is_split_into_words"),
 )
-# How guarantees place the unknown word where the vectors of the space play no part.
-UNIFORM_UNKNOWN = "which becomes any word of the space with the same probability"
+# Added to the disclosures of a privatizer that perturbs slots only.
+SLOTS_ONLY = (
+    "Only slots are perturbed. Not covered, released: every other word as it is, and which words "
+    "are slots (the mask). The statement holds for inputs that have the same other words and the "
+    "same mask."
+)
 # After so many words a share of unknown ones above this is reported once.
 NOTED_WORDS, NOTED_SHARE = 100, 0.3
 
 
-class DxPrivatizer(SetOnce, Publishable):
+class DxPrivatizer(Privatizer):
     """Replaces the words of texts by other words, with a metric differential privacy guarantee.
 
     An instance goes straight into ``Dataset.map``, with ``batched=True`` or without, and with any
@@ -118,13 +97,14 @@ class DxPrivatizer(SetOnce, Publishable):
         InvalidValueError: If an argument is out of range or unknown.
     """
 
-    published_files: ClassVar[tuple[str, ...]] = (config.FILE, cards.README)
-    _owner: ClassVar[str] = "DxPrivatizer"
+    _owner = "DxPrivatizer"
     _runtime_arguments: ClassVar[tuple[str, ...]] = RUNTIME_ARGUMENTS
+    _derived = (*Privatizer._derived, "_reader", "_inputs", "_types", "_seen")
 
-    # What `SlotPrivatizer` perturbs, and where it says so; None for every word.
+    # What `SlotPrivatizer` perturbs (None for every word), and the columns where it says so.
     _selector: Selector | None = None
-    _slot_columns = SlotColumns((), ())
+    _mask_columns: tuple[str, ...] = ()
+    _spans_columns: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -150,13 +130,10 @@ class DxPrivatizer(SetOnce, Publishable):
         require_one_of((None, False, True), is_split_into_words=is_split_into_words)
         require_one_of(("centroid", "drop", "keep"), oov=oov)
         require_one_of(("lower", "preserve"), case=case)
-        self._noise: Noise = noise_source(seed, memoize, key)
         if index != FLAT:
             options["index"] = index
-        check_arguments(type(self), mechanism, options)
-        if isinstance(space, (str, Path)):
-            space = EmbeddingSpace.from_pretrained(space, index=required_index(mechanism, options))
-        self.mechanism = resolve_mechanism(mechanism, space, epsilon, options, device)
+        noise = noise_source(seed, memoize, key)
+        self._set_up(*(space, mechanism, epsilon, options, device, noise), budget, ("word", "user"))
         self.text_columns = column_names("text_column", text_column)
         self.output_columns = (
             self.text_columns
@@ -167,65 +144,44 @@ class DxPrivatizer(SetOnce, Publishable):
         self.stopwords = stop_words(stopwords, tokens=bool(is_split_into_words))
         self.oov: OutOfVocabulary = oov
         self.case: Case = case
-        self.budget = validate_budget(budget, "word", "user")
-        self.user_column = _validate_user_column(user_column, memoize, budget)
+        by_user = memoize == "user" or (budget is not None and budget.unit == "user")
+        if by_user != (user_column is not None):
+            raise InvalidValueError(
+                'memoize="user" and a budget of users need user_column=, the column that says '
+                "whose a row is, and nothing else does"
+            )
+        self.user_column = (
+            None if user_column is None else column_names("user_column", user_column, 1)[0]
+        )
         # Words that this copy has looked up and those that the space lacks, for the owner of the
         # data, and whether a warning was given.
         self._seen = [0, 0, False]
         # Whether the tokens of one row come out otherwise than as many texts of one word. A row has
         # one user, so a column of them is a batch.
-        matters = seed is not None or memoize is not None or oov == "drop"
+        matters = noise is not None or oov == "drop"
         self._must_be_clear = matters and user_column is None and is_split_into_words is None
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = ("guarantee", "_context", "_reader", "_inputs", "_types", "_seen")
-        state = {k: v for k, v in self.__dict__.items() if k not in derived}
         # A set iterates in another order in every process, and the fingerprint would follow.
-        state["stopwords"] = tuple(sorted(self.stopwords))
-        state["fingerprint_tag"] = fingerprint_tag(type(self).__name__, self.mechanism)
-        return state
+        return super().__getstate__() | {"stopwords": tuple(sorted(self.stopwords))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state = {**state, "stopwords": frozenset(state["stopwords"]), "_seen": [0, 0, False]}
-        del state["fingerprint_tag"]
-        self.__dict__.update(state)
-
-    def with_noise(self: P, noise: Noise) -> P:
-        """Return the same privatizer with another noise source."""
-        changed = copy.copy(self)
-        changed._noise = noise
-        return changed
+        stopwords = frozenset(state["stopwords"])
+        super().__setstate__(state | {"stopwords": stopwords, "_seen": [0, 0, False]})
 
     def __repr__(self) -> str:
-        settings = ", ".join(f"{k}={v!r}" for k, v in self.mechanism.parameters.items())
         selector = "" if self._selector is None else f", selector={self._selector!r}"
-        return f"{type(self).__name__}({self.space!r}, {settings}, oov={self.oov!r}{selector})"
-
-    @property
-    def space(self) -> EmbeddingSpace:
-        """The embedding space."""
-        return self.mechanism.space
-
-    @property
-    def epsilon(self) -> float:
-        """ε as it was asked for; `guarantee` says what is certified."""
-        return self.mechanism.epsilon
-
-    @property
-    def seed(self) -> int | None:
-        """The seed, a secret; None without one."""
-        return self._noise.seed if isinstance(self._noise, SeededNoise) else None
+        return f"{super().__repr__()[:-1]}, oov={self.oov!r}{selector})"
 
     @property
     def memoize(self) -> Memoize | None:
         """What is always released in the same way: "row", "user", or nothing."""
-        return self._noise.unit if isinstance(self._noise, PermanentNoise) else None
+        return None if self._noise is None else self._noise.unit
 
     @property
     def index(self) -> str:
         """Kind of the index that "laplace" and "mahalanobis" search."""
-        kind = self.mechanism.parameters.get("index", FLAT)
-        return str(kind)
+        return str(self.mechanism.parameters.get("index", FLAT))
 
     @property
     def device(self) -> str:
@@ -250,9 +206,11 @@ class DxPrivatizer(SetOnce, Publishable):
         disclosures = text_disclosures(
             *(self.oov, self.case, len(self.stopwords)),
             *(self.seed is not None, self.memoize),
-            unknown=UNIFORM_UNKNOWN
-            if self.mechanism.own_metric
-            else "at the centroid of the space",
+            unknown=(
+                "which becomes any word of the space with the same probability"
+                if self.mechanism.own_metric
+                else "at the centroid of the space"
+            ),
             shapes=bool(self.space.shapes),
         )
         # Whether any word may have been any other, as far as a release shows for certain. A word
@@ -268,13 +226,8 @@ class DxPrivatizer(SetOnce, Publishable):
 
     @property
     def config(self) -> PrivatizerConfig:
-        """All decisions but the seed, as they are stored.
-
-        Raises:
-            InvalidValueError: If the space, or a part of the selector, is in memory only.
-        """
-        mechanism, slots = self.mechanism, self._slot_columns
-        selector = None if self._selector is None else selector_storage.describe(self._selector)
+        """All decisions but the seed, as they are stored; see `Privatizer.config`."""
+        mechanism = self.mechanism
         return PrivatizerConfig(
             space=SpaceReference.to(self.space),
             mechanism=mechanism.name,
@@ -284,14 +237,14 @@ class DxPrivatizer(SetOnce, Publishable):
             # Named only if it differs: with another text column, the original text must not be left
             # beside the result.
             output_column=(
-                None if self.output_columns == self.text_columns else list(self.output_columns)
+                None if self.output_columns == self.text_columns else [*self.output_columns]
             ),
             stopwords=sorted(self.stopwords),
             oov=self.oov,
             case=self.case,
-            selector=selector,
-            mask_column=list(slots.mask) or None,
-            spans_column=list(slots.spans) or None,
+            selector=None if self._selector is None else selector_storage.describe(self._selector),
+            mask_column=[*self._mask_columns] or None,
+            spans_column=[*self._spans_columns] or None,
         )
 
     # Rows in, rows out
@@ -326,7 +279,7 @@ class DxPrivatizer(SetOnce, Publishable):
         batch.require(self._inputs, self._types, self.text_columns)
         if not batch.is_table:
             if batch.is_single(self.text_columns, indices, self.is_split_into_words):
-                batch = SingleRow(examples)
+                batch = SingleRow(examples, batch.names)
             elif indices is None and self._must_be_clear:
                 batch.require_clear(self.text_columns)
         cells = {name: batch.column(name) for name in self._inputs}
@@ -410,35 +363,52 @@ class DxPrivatizer(SetOnce, Publishable):
         if self.budget is not None:
             unit = self.budget.unit
             self.budget.charge([column.expense(self.mechanism, unit) for column in columns])
-        mechanism = self.mechanism
+        mechanism, noise, space = self.mechanism, self._noise, self.mechanism.space
         result: dict[str, list[Any]] = {}
         for at, column in enumerate(columns):
-            outputs = self._noise.draw(mechanism, column, lambda: self._context)
-            new = released_words(self._noise, mechanism, column, outputs, lambda: self._context)
+            if noise is None:
+                outputs = mechanism.sample(column.inputs, randomness.process_generator())
+            else:
+                outputs = noise.draw(mechanism, column, lambda: self._context)
+            new = [space.words[output] for output in outputs.tolist()]
+            if space.shapes:
+                self._render(new, column, np.flatnonzero(space.is_shape[outputs]))
             words = column.released(new)
-            result[self.output_columns[at]] = detokenize(column.rows, words)
-            if self._selector is not None:
-                result |= self._slot_columns.of(at, column, words)
-            space = mechanism.space
+            cells = zip(column.rows, words, strict=True)
+            result[self.output_columns[at]] = [
+                None if row is None else row.detokenize(released) for row, released in cells
+            ]
+            if self._mask_columns:
+                result[self._mask_columns[at]] = column.slot_masks(words)
+            if self._spans_columns:
+                result[self._spans_columns[at]] = column.slot_spans(words)
             counts = column.counts(outputs, space.is_shape if space.shapes else None)
-            self._note(counts)
+            self._seen[0] += counts.replaced + counts.unchanged + counts.out_of_vocabulary
+            self._seen[1] += counts.out_of_vocabulary
             if on_counts is not None:
                 on_counts(counts)
-        return result
-
-    def _note(self, counts: WordCounts) -> None:
-        """Add up counts, and warn once if the space hardly knows the words."""
-        seen = self._seen
-        seen[0] += counts.replaced + counts.unchanged + counts.out_of_vocabulary
-        seen[1] += counts.out_of_vocabulary
-        if seen[0] >= NOTED_WORDS and seen[1] > NOTED_SHARE * seen[0] and not seen[2]:
-            seen[2] = True
+        looked_up, unknown, warned = self._seen
+        if not warned and looked_up >= NOTED_WORDS and unknown > NOTED_SHARE * looked_up:
+            self._seen[2] = True
             logger.warning(
                 "more than %.0f %% of the words are not in the space, and come out as words that "
                 "have nothing to do with them; is the text in the language of the space? "
                 "privatizer.unknown_share has the share, which is private",
                 100 * NOTED_SHARE,
             )
+        return result
+
+    def _render(self, words: list[str], column: EncodedText, places: NDArray[np.int64]) -> None:
+        """Put random words in the places of those that are shapes."""
+        if not len(places):
+            return
+        numbers: NDArray[np.floating]
+        if self._noise is None:
+            numbers = randomness.process_generator().random((len(places), UNIFORMS))
+        else:
+            numbers = self._noise.uniforms(self.mechanism, column, places, lambda: self._context)
+        for place, uniforms in zip(places.tolist(), numbers.tolist(), strict=True):
+            words[place] = render(words[place], uniforms)
 
     @lazy_property
     def _context(self) -> str:
@@ -461,8 +431,13 @@ class DxPrivatizer(SetOnce, Publishable):
     @lazy_property
     def _types(self) -> dict[str, ColumnType]:
         """The type of each output column."""
-        texts = dict(zip(self.output_columns, self.text_columns, strict=True))
-        return texts | dict(self._slot_columns.types())
+        types: dict[str, ColumnType] = {}
+        types |= zip(self.output_columns, self.text_columns, strict=True)
+        types |= dict.fromkeys(self._mask_columns, lambda arrow: arrow.list_(arrow.bool_()))
+        pairs = dict.fromkeys(
+            self._spans_columns, lambda arrow: arrow.list_(arrow.list_(arrow.int64()))
+        )
+        return types | pairs
 
     # The bound of two texts
 
@@ -532,7 +507,7 @@ class DxPrivatizer(SetOnce, Publishable):
         if "epsilon" not in arguments:
             source = config.find(name_or_path, revision, access)
             if source is not None:
-                return cls._load(source, arguments)
+                return cls._load(source, PrivatizerConfig, arguments)
         elif Path(name_or_path, config.FILE).is_file():
             raise InvalidValueError(
                 f"{name_or_path} holds a privatizer, which has its own ε: leave epsilon out, or "
@@ -545,28 +520,14 @@ class DxPrivatizer(SetOnce, Publishable):
         return cls(space, **arguments)
 
     @classmethod
-    def _load(cls: type[P], source: ArtifactSource, arguments: dict[str, Any]) -> P:
-        if other := sorted(set(arguments) - set(cls._runtime_arguments)):
-            raise InvalidTypeError(
-                f"a stored privatizer brings its own settings, got {', '.join(other)}; only "
-                f"{', '.join(cls._runtime_arguments)} may be given. To change more, load it and "
-                "make another privatizer over its space"
-            )
-        folder = source.folder
-        stored = PrivatizerConfig.read(folder, cls._owner)
-        try:
-            index = required_index(stored.mechanism, stored.options)
-            space = stored.space.load(source.options, index)
-            own = stored.arguments()
-            if stored.selector is not None:
-                for name in selector_storage.files(stored.selector):
-                    source.file(name)
-                own["selector"] = selector_storage.load(stored.selector, folder)
-            privatizer = cls(space, **own | arguments)
-        except (InvalidTypeError, InvalidValueError) as error:
-            raise ArtifactError(f"{folder / config.FILE}: {error}") from error
-        logger.warning("loaded a privatizer that is %s", str(privatizer.guarantee).split("\n")[0])
-        return privatizer
+    def _load_parts(
+        cls, source: ArtifactSource, stored: PrivatizerConfig, arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        if stored.selector is None:
+            return {}
+        for name in selector_storage.files(stored.selector):
+            source.file(name)
+        return {"selector": selector_storage.load(stored.selector, source.folder)}
 
     def _save(self, folder: Path) -> None:
         # First what says whether it can be saved at all.
@@ -575,107 +536,7 @@ class DxPrivatizer(SetOnce, Publishable):
             selector_storage.save(self._selector, folder)
         stored.write(folder)
 
-    def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
-        stored = self.config
-        limits = ("memoize and its key", self.memoize), ("the budget", self.budget)
-        if left_out := [what for what, value in limits if value is not None]:
-            logger.warning(
-                "not stored: %s; without them, given again to from_pretrained, what is loaded "
-                "makes new releases",
-                ", ".join(left_out),
-            )
-        # The card is about what is loaded from here, which has no seed, key or budget.
-        arguments = stored.arguments() | {"is_split_into_words": self.is_split_into_words}
-        if self._selector is not None:
-            arguments["selector"] = self._selector
-        loaded = type(self)(self.space, **arguments)
-        cards.write_privatizer_card(
-            folder,
-            stored.to_dict(),
-            str(loaded.guarantee),
-            ships=stored.space.name in builtin_names(),
-            license=license,
-            name=name,
-        )
-
     def _check_publishable(self, license: str | None) -> None:
-        cards.require_licence(license, {})
-        self.config.space.require_public()
+        super()._check_publishable(license)
         if self._selector is not None:
             selector_storage.require_public(self._selector)
-
-
-# Added to the disclosures of a privatizer that perturbs slots only.
-SLOTS_ONLY = (
-    "Only slots are perturbed. Not covered, released: every other word as it is, and which words "
-    "are slots (the mask). The statement holds for inputs that have the same other words and the "
-    "same mask."
-)
-
-# Names that papers and other programs have for a mechanism.
-_ALIASES = {"madlib": "laplace", "exponential": "tem", "poincare": "hyperbolic"}
-_ELSEWHERE = {
-    "selector": "SlotPrivatizer",
-    "mask_column": "SlotPrivatizer",
-    "spans_column": "SlotPrivatizer",
-    "tokenizer": "TokenPrivatizer",
-    "ids_column": "TokenPrivatizer",
-}
-
-
-def check_arguments(privatizer: type, mechanism: object, options: Mapping[str, Any]) -> None:
-    """Refuse a mechanism or an argument that is misspelt, and say what was probably meant.
-
-    Args:
-        privatizer: The class that is made.
-        mechanism: What was given for the mechanism.
-        options: Arguments that the class itself does not have.
-
-    Raises:
-        InvalidTypeError: If the mechanism is a number, or an argument is not known.
-        InvalidValueError: If there is no mechanism of that name.
-    """
-    if isinstance(mechanism, Real):
-        raise InvalidTypeError(
-            f"expected mechanism to be a name or a Mechanism, got the number {mechanism}; "
-            f"did you mean epsilon={mechanism}?"
-        )
-    if not isinstance(mechanism, str):
-        return
-    if mechanism not in MECHANISMS:
-        near = get_close_matches(str(mechanism).lower(), [*MECHANISMS, *_ALIASES], 1)
-        meant = [_ALIASES.get(name, name) for name in near]
-        hint = f"; did you mean {meant[0]!r}?" if meant else ""
-        choices = ", ".join(map(repr, MECHANISMS))
-        raise InvalidValueError(
-            f"expected mechanism to be one of {choices}; got mechanism={mechanism!r}{hint}"
-        )
-    own = MECHANISMS[mechanism].options
-    # Whether a mechanism has a use for an index is its own to say.
-    for name in options.keys() - {*own, "index"}:
-        if name in _ELSEWHERE:
-            raise InvalidTypeError(f"{name}= is an argument of {_ELSEWHERE[name]}")
-        known = {p for kind in privatizer.__mro__[:-1] for p in signature(kind).parameters}
-        usual: list[str] = [
-            m for m in ("text_column", "ids_column") if name == "column" and m in known
-        ]
-        if near := usual or get_close_matches(name, [*sorted(known), *own], 1):
-            raise InvalidTypeError(f"there is no argument {name}=; did you mean {near[0]}=?")
-
-
-def _validate_user_column(
-    name: str | None, memoize: Memoize | None, budget: PrivacyBudget | None
-) -> str | None:
-    """Check the name of a column of users against what it is for.
-
-    Raises:
-        InvalidTypeError: If it is of the wrong type.
-        InvalidValueError: If it is missing, or for nothing.
-    """
-    needed = memoize == "user" or (budget is not None and budget.unit == "user")
-    if needed != (name is not None):
-        raise InvalidValueError(
-            'memoize="user" and a budget of users need user_column=, the column that says whose a '
-            "row is, and nothing else does"
-        )
-    return None if name is None else column_names("user_column", name, 1)[0]

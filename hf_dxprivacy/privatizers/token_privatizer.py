@@ -1,39 +1,34 @@
 """`TokenPrivatizer`: token ids in, token ids out, for data sets that are already tokenized."""
 
-import copy
 import hashlib
 import json
-import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from numbers import Integral
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from hf_dxprivacy._runtime import CPU, SetOnce, lazy_property, require
+from hf_dxprivacy import randomness
+from hf_dxprivacy._runtime import CPU, lazy_property, require
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantee import PrivacyGuarantee, token_disclosures
-from hf_dxprivacy.hub import HubOptions, Publishable, builtin_names, cards, fetch
-from hf_dxprivacy.hub.artifact import require_fields
-from hf_dxprivacy.mechanisms import Mechanism, required_index, resolve_mechanism
+from hf_dxprivacy.hub import ArtifactSource, HubOptions, fetch
+from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers import config
 from hf_dxprivacy.privatizers.batch import EncodedColumn, Ids, RowIds
-from hf_dxprivacy.privatizers.budget import PrivacyBudget, validate_budget
+from hf_dxprivacy.privatizers.budget import PrivacyBudget
 from hf_dxprivacy.privatizers.config import SpaceReference, TokenPrivatizerConfig
 from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow, column_names
-from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
-from hf_dxprivacy.privatizers.permanent import FreshNoise, Noise, SeededNoise, noise_source
-from hf_dxprivacy.privatizers.text_privatizer import check_arguments
+from hf_dxprivacy.privatizers.keyed_noise import noise_source
+from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import TokenVocabulary, token_vocabulary
-
-logger = logging.getLogger(__name__)
 
 # Rows of the space for tokens that are none: out of vocabulary, or not perturbed.
 _OUTSIDE = -1
@@ -83,7 +78,7 @@ def _joined(rows: Sequence[Ids | None]) -> Ids:
     return np.concatenate([np.empty(0, np.int64), *(row for row in rows if row is not None)])
 
 
-class TokenPrivatizer(SetOnce, Publishable):
+class TokenPrivatizer(Privatizer):
     """Replaces the tokens of tokenized texts by other tokens, with metric differential privacy.
 
     Special tokens stay where they are, and no row changes its length, so attention masks and token
@@ -126,7 +121,9 @@ class TokenPrivatizer(SetOnce, Publishable):
             tokens, or the budget is one of users.
     """
 
-    published_files: ClassVar[tuple[str, ...]] = (config.FILE, cards.README)
+    _owner = "TokenPrivatizer"
+    _runtime_arguments = ("tokenizer", "ids_column", "seed", "device", "budget")
+    _derived = (*Privatizer._derived, "_tokens")
 
     def __init__(
         self,
@@ -141,60 +138,32 @@ class TokenPrivatizer(SetOnce, Publishable):
         budget: PrivacyBudget | None = None,
         **options: Any,
     ) -> None:
-        self._noise: Noise = noise_source(seed, None, None)
-        check_arguments(type(self), mechanism, options)
         if tokenizer is None:
             raise InvalidTypeError(
                 "tokenizer is missing: pass the tokenizer that made the ids, a "
                 "tokenizers.Tokenizer or one of transformers"
             )
-        if isinstance(space, (str, Path)):
-            space = EmbeddingSpace.from_pretrained(space, index=required_index(mechanism, options))
-        self.mechanism = resolve_mechanism(mechanism, space, epsilon, options, device)
+        noise = noise_source(seed, None, None)
+        self._set_up(space, mechanism, epsilon, options, device, noise, budget, ("word",))
         (self.ids_column,) = column_names("ids_column", ids_column, 1)
-        self.budget = validate_budget(budget, "word")
         vocabulary = TokenVocabulary.of(tokenizer)
-        self._rows = _rows_of_tokens(space, vocabulary)
+        ordinary = vocabulary.ordinary
+        missing = sum(word not in ordinary for word in self.space.words)
+        if missing:
+            raise InvalidValueError(
+                "expected the words of the space to be tokens of the tokenizer, but "
+                f"{missing} of {len(self.space)} are not; make the space with "
+                "EmbeddingSpace.from_transformers and subwords=True, from the model that the "
+                "tokenizer belongs to"
+            )
+        # For each token its row of the space, `_OUTSIDE` or `_KEPT`.
+        self._rows = np.full(max(vocabulary.strings) + 1, _OUTSIDE, dtype=np.int32)
+        self._rows[sorted(vocabulary.special - {vocabulary.unknown})] = _KEPT
+        self._rows[[ordinary[word] for word in self.space.words]] = np.arange(len(self.space))
         name = getattr(tokenizer, "name_or_path", "")
         if name and Path(name).is_dir():
             name = str(Path(name).resolve())
-        self._tokenizer: dict[str, str | None] = {
-            "name": name or None,
-            "digest": _digest(vocabulary),
-        }
-
-    def __getstate__(self) -> dict[str, Any]:
-        derived = ("guarantee", "_context", "_tokens")
-        state = {name: value for name, value in self.__dict__.items() if name not in derived}
-        return state | {"fingerprint_tag": fingerprint_tag(type(self).__name__, self.mechanism)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({k: v for k, v in state.items() if k != "fingerprint_tag"})
-
-    def with_noise(self, noise: Noise) -> "TokenPrivatizer":
-        """Return the same privatizer with another noise source."""
-        changed = copy.copy(self)
-        changed._noise = noise
-        return changed
-
-    def __repr__(self) -> str:
-        settings = ", ".join(f"{k}={v!r}" for k, v in self.mechanism.parameters.items())
-        return f"{type(self).__name__}({self.space!r}, {settings})"
-
-    @property
-    def space(self) -> EmbeddingSpace:
-        """The embedding space."""
-        return self.mechanism.space
-
-    @property
-    def epsilon(self) -> float:
-        """ε as it was asked for; `guarantee` says what is certified."""
-        return self.mechanism.epsilon
-
-    @property
-    def seed(self) -> int | None:
-        """The seed, a secret; None without one."""
-        return self._noise.seed if isinstance(self._noise, SeededNoise) else None
+        self._tokenizer = {"name": name or None, "digest": _digest(vocabulary)}
 
     @lazy_property
     def guarantee(self) -> PrivacyGuarantee:
@@ -233,19 +202,17 @@ class TokenPrivatizer(SetOnce, Publishable):
         batch = DatasetBatch.of(examples, "privatize_ids() for ids")
         batch.require({name: "ids_column="})
         cells = batch.column(name) if batch.is_table else examples[name]
-        if not batch.is_table and self._is_single(cells, indices):
-            batch, cells = SingleRow(examples), [cells]
+        if not batch.is_table and (
+            token_vocabulary.is_row(cells) if indices is None else isinstance(indices, Integral)
+        ):
+            batch, cells = SingleRow(examples, batch.names), [cells]
         row_ids = RowIds(batch.row_indices(indices, len(cells)))
         released = token_vocabulary.like(self._privatized(cells, row_ids), cells)
         return batch.with_columns({name: released}, {name: name})
 
     @property
     def config(self) -> TokenPrivatizerConfig:
-        """All decisions but the seed, as they are stored.
-
-        Raises:
-            InvalidValueError: If the space or the tokenizer is in memory only.
-        """
+        """All decisions but the seed, as they are stored; see `Privatizer.config`."""
         if self._tokenizer["name"] is None:
             raise InvalidValueError(
                 "the tokenizer has no name or path, so nothing can refer to it; save it as one of "
@@ -294,11 +261,6 @@ class TokenPrivatizer(SetOnce, Publishable):
             ArtifactError: If a file is missing, altered or of a newer format, or the space or the
                 tokenizer has changed.
         """
-        if other := sorted(arguments.keys() - {"ids_column", "seed", "device", "budget"}):
-            raise InvalidTypeError(
-                f"a stored privatizer brings its own settings, got {', '.join(other)}; only "
-                "ids_column, seed, device and budget may be given"
-            )
         options = HubOptions(cache_dir, token, local_files_only, force_download)
         source = config.find(name_or_path, revision, options)
         if source is None:
@@ -306,53 +268,42 @@ class TokenPrivatizer(SetOnce, Publishable):
                 f"{name_or_path} holds no privatizer; TokenPrivatizer(space, tokenizer, mechanism, "
                 "epsilon) makes one over a space"
             )
-        path = source.folder / config.FILE
-        stored = TokenPrivatizerConfig.read(source.folder, "TokenPrivatizer")
-        require_fields(path, stored.tokenizer, {"name": str, "digest": str})
-        name, digest = stored.tokenizer["name"], stored.tokenizer["digest"]
-        if tokenizer is None:
-            tokenizer = _load_tokenizer(name, digest, options)
-        if _digest(TokenVocabulary.of(tokenizer)) != digest:
-            raise ArtifactError(
-                f"{path}: the tokenizer {name!r} has another vocabulary than the "
-                "one that the privatizer was saved with; make a new privatizer"
-            )
-        try:
-            space = stored.space.load(options, required_index(stored.mechanism, stored.options))
-            own = {"ids_column": stored.ids_column, **stored.options, **arguments}
-            privatizer = cls(space, tokenizer, stored.mechanism, stored.epsilon, **own)
-        except (InvalidTypeError, InvalidValueError) as error:
-            raise ArtifactError(f"{path}: {error}") from error
-        privatizer._tokenizer = {"name": name, "digest": digest}
-        logger.warning("loaded a privatizer that is %s", str(privatizer.guarantee).split("\n")[0])
+        if tokenizer is not None:
+            arguments["tokenizer"] = tokenizer
+        privatizer = cls._load(source, TokenPrivatizerConfig, arguments)
+        # A tokenizer that was loaded may not know its own name.
+        privatizer._tokenizer = TokenPrivatizerConfig.read(source.folder, cls._owner).tokenizer
         return privatizer
 
-    def _save(self, folder: Path) -> None:
-        self.config.write(folder)
-
-    def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
-        stored = self.config
-        # What is loaded from here has no seed.
-        guarantee = str(self.with_noise(FreshNoise()).guarantee)
-        ships = stored.space.name in builtin_names()
-        cards.write_privatizer_card(
-            folder, stored.to_dict(), guarantee, ships=ships, license=license, name=name
-        )
+    @classmethod
+    def _load_parts(
+        cls, source: ArtifactSource, stored: TokenPrivatizerConfig, arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        name, digest, access = stored.tokenizer["name"], stored.tokenizer["digest"], source.options
+        tokenizer = arguments.get("tokenizer")
+        if tokenizer is None:
+            local = Path(name)
+            at = local if local.is_dir() else fetch(name, ("tokenizer.json",), None, access)[0]
+            tokenizer = Tokenizer.from_file(str(at / "tokenizer.json"))
+            if _digest(TokenVocabulary.of(tokenizer)) != digest:
+                # Special tokens may be named in other files.
+                tokenizer = require("transformers", "models").AutoTokenizer.from_pretrained(
+                    name, cache_dir=access.cache_dir, local_files_only=access.local_files_only
+                )
+        if _digest(TokenVocabulary.of(tokenizer)) != digest:
+            raise ArtifactError(
+                f"the tokenizer {name!r} has another vocabulary than the one that the privatizer "
+                "was saved with; make a new privatizer"
+            )
+        return {"tokenizer": tokenizer}
 
     def _check_publishable(self, license: str | None) -> None:
-        cards.require_licence(license, {})
-        stored = self.config
-        stored.space.require_public()
-        if Path(stored.tokenizer["name"]).is_dir():
+        super()._check_publishable(license)
+        if Path(self.config.tokenizer["name"]).is_dir():
             raise InvalidValueError(
                 "the tokenizer is in a local folder, where no other machine finds it; push it, "
                 "load it from the Hub, and make the privatizer with that"
             )
-
-    def _is_single(self, cells: Any, indices: Any) -> bool:
-        if indices is None:
-            return token_vocabulary.is_row(cells)
-        return isinstance(indices, Integral)
 
     def privatize_ids(self, token_ids: Any) -> Any:
         """Privatize a sequence of token ids, or a batch of them.
@@ -374,19 +325,21 @@ class TokenPrivatizer(SetOnce, Publishable):
         return token_vocabulary.like(self._privatized(token_ids, RowIds()), token_ids)
 
     def _privatized(self, cells: Any, row_ids: RowIds) -> list[Ids | None]:
-        rows = [self._read(cell, at, row_ids) for at, cell in enumerate(cells)]
+        rows = []
+        for position, cell in enumerate(cells):
+            try:
+                rows.append(token_vocabulary.read_row(cell, len(self._rows)))
+            except (InvalidTypeError, InvalidValueError) as error:
+                where = f"column {self.ids_column!r}, row {row_ids.place(position)}"
+                raise type(error)(f"{where}: {error}") from None
         column = EncodedTokens.encode(self.ids_column, rows, row_ids, self._rows)
         if self.budget is not None:
             self.budget.charge([column.expense(self.mechanism, "word")])
-        outputs = self._noise.draw(self.mechanism, column, lambda: self._context)
+        if self._noise is None:
+            outputs = self.mechanism.sample(column.inputs, randomness.process_generator())
+        else:
+            outputs = self._noise.draw(self.mechanism, column, lambda: self._context)
         return column.decode(outputs, self._tokens)
-
-    def _read(self, cell: Any, position: int, row_ids: RowIds) -> Ids | None:
-        try:
-            return token_vocabulary.read_row(cell, len(self._rows))
-        except (InvalidTypeError, InvalidValueError) as error:
-            where = f"column {self.ids_column!r}, row {row_ids.place(position)}"
-            raise type(error)(f"{where}: {error}") from None
 
     @lazy_property
     def _tokens(self) -> Ids:
@@ -420,38 +373,3 @@ def _digest(vocabulary: TokenVocabulary) -> str:
     """Return a digest of all of a tokenizer that a privatizer depends on."""
     known = [[*vocabulary.strings.items()], sorted(vocabulary.special), vocabulary.unknown]
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()
-
-
-def _load_tokenizer(name: str, digest: str, options: HubOptions) -> Any:
-    """Load a tokenizer by its name or path, with `tokenizers` alone if that makes the same one.
-
-    Raises:
-        HubError: If the Hub refuses it or cannot be reached.
-        MissingExtraError: If `transformers` is needed and not installed.
-        ArtifactError: If it has another vocabulary now.
-    """
-    local = Path(name)
-    folder = local if local.is_dir() else fetch(name, ("tokenizer.json",), None, options)[0]
-    found: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    if _digest(TokenVocabulary.of(found)) != digest:
-        # Special tokens may be named in other files.
-        found = require("transformers", "models").AutoTokenizer.from_pretrained(
-            name, cache_dir=options.cache_dir, local_files_only=options.local_files_only
-        )
-    return found
-
-
-def _rows_of_tokens(space: EmbeddingSpace, vocabulary: TokenVocabulary) -> NDArray[np.int32]:
-    """Return for each token its row of the space, `_OUTSIDE` or `_KEPT`."""
-    ordinary = vocabulary.ordinary
-    missing = sum(word not in ordinary for word in space.words)
-    if missing:
-        raise InvalidValueError(
-            f"expected the words of the space to be tokens of the tokenizer, but {missing} of "
-            f"{len(space)} are not; make the space with EmbeddingSpace.from_transformers and "
-            "subwords=True, from the model that the tokenizer belongs to"
-        )
-    rows = np.full(max(vocabulary.strings) + 1, _OUTSIDE, dtype=np.int32)
-    rows[sorted(vocabulary.special - {vocabulary.unknown})] = _KEPT
-    rows[[ordinary[word] for word in space.words]] = np.arange(len(space))
-    return rows

@@ -10,7 +10,6 @@ from hf_dxprivacy.text.segmentation import (
     TokenRow,
     apply_case,
     case_pattern,
-    detokenize,
     is_missing,
     plain_apostrophes,
 )
@@ -29,7 +28,6 @@ __all__ = [
     "TokenVocabulary",
     "apply_case",
     "case_pattern",
-    "detokenize",
     "is_missing",
     "plain_apostrophes",
     "shape_of",

@@ -12,7 +12,7 @@ one, so a released text that is segmented again may have a word less. Nothing is
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import Literal, overload
@@ -63,31 +63,162 @@ _MAYBE_MARKS = re.compile("[^\x00-\u02ff]{64,}")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-class Segmenter:
-    """Finds the words of a text, with the `tokenizers` library."""
+Cell = str | list[str | None] | None
+
+
+@dataclass(frozen=True)
+class _Words(Sequence[str]):
+    """The words of a cell, which stands for the sequence of them."""
+
+    words: list[str]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        return self.words[index]
+
+
+@dataclass(frozen=True)
+class TextRow(_Words):
+    """A text: its words, and the strings around them (one more than words)."""
+
+    separators: list[str]
+
+    def detokenize(self, words: Sequence[str | None]) -> str:
+        """Return the text with other words in the places of its own; None leaves a gap."""
+        parts = [""] * (2 * len(words) + 1)
+        parts[0::2] = self.separators
+        parts[1::2] = [word or "" for word in words]
+        return "".join(parts)
+
+    def before(self, at: int) -> str:
+        """Return what stands before a word, since the word before it."""
+        return self.separators[at]
+
+    def offsets(self, words: Sequence[str | None]) -> list[Span]:
+        """Return the character offsets of the words in `detokenize(words)`; None has none."""
+        spans, end = [], 0
+        for separator, word in zip(self.separators, words, strict=False):
+            start = end + len(separator)
+            end = start + len(word or "")
+            if word is not None:
+                spans.append((start, end))
+        return spans
+
+
+@dataclass(frozen=True)
+class TokenRow(_Words):
+    """A token list: its words, their positions, and all tokens (punctuation, None) as they came."""
+
+    positions: list[int]
+    tokens: list[str | None]
+
+    def detokenize(self, words: Sequence[str | None]) -> list[str | None]:
+        """Return the tokens with other words in the places of its own; None drops a token."""
+        new = dict(zip(self.positions, words, strict=True))
+        tokens = enumerate(self.tokens)
+        return [new.get(at, token) for at, token in tokens if new.get(at, "") is not None]
+
+    def before(self, at: int) -> str:
+        """Return what stands before a word, since the word before it."""
+        start = self.positions[at - 1] + 1 if at else 0
+        return " ".join(token or "" for token in self.tokens[start : self.positions[at]])
+
+    def offsets(self, words: Sequence[str | None]) -> list[Span]:
+        """Return the positions of the words in `detokenize(words)`; None has none."""
+        left = list(accumulate((word is None for word in words), initial=0))
+        moved = zip(self.positions, words, left, strict=False)
+        return [(p - gone, p - gone + 1) for p, word, gone in moved if word is not None]
+
+
+Row = TextRow | TokenRow
+
+
+class RowReader:
+    """Finds the words of texts and of lists of tokens, with the `tokenizers` library."""
 
     def __init__(self) -> None:
         self._split = pre_tokenizers.Split(Regex(WORD_PATTERN), "removed", invert=True)
 
-    def words(self, text: str) -> list[tuple[str, Span]]:
-        """Return the words with their character offsets, in order.
+    def read(self, cell: object) -> Row | None:
+        """Return the words of a cell, or None for a missing one.
 
         Args:
-            text: A text as returned by `normalize`.
+            cell: A string, a sequence of strings (tokens; None among them is left alone), or a
+                missing value.
+
+        Raises:
+            InvalidTypeError: If it is anything else.
         """
+        if isinstance(cell, str):
+            return self.read_text(cell)
+        if is_missing(cell):
+            return None
+        if isinstance(cell, (bytes, dict)) or not isinstance(cell, Iterable):
+            raise InvalidTypeError(
+                f"expected a text (str), a list of tokens or None, got a {_kind(cell)}"
+            )
+        row = TokenRow([], [], [])
+        for position, token in enumerate(cell):
+            if isinstance(token, str):
+                normal = self.normalize(token)
+                row.tokens.append(normal)
+                if len(self.segment(normal)) > 1:
+                    row.words.append(normal)
+                    row.positions.append(position)
+            elif is_missing(token):
+                row.tokens.append(None)
+            else:
+                raise InvalidTypeError(
+                    f"expected a list of tokens (str), got one that holds a {_kind(token)}"
+                )
+        return row
+
+    def read_text(self, text: str) -> TextRow:
+        """Return the words of a text (after normalization) and what lies between them."""
+        pieces = self.segment(self.normalize(text))
+        return TextRow(pieces[1::2], pieces[0::2])
+
+    def read_column(
+        self, cells: Sequence[object], column: str, keys: Sequence[int] | None
+    ) -> list[Row | None]:
+        """Return the words of each cell of a column.
+
+        Args:
+            cells: As for `read`.
+            column: The column's name, for messages.
+            keys: The index of each row, for messages, if known.
+
+        Raises:
+            InvalidTypeError: If a cell is neither text, tokens nor missing; names column and row.
+        """
+        rows: list[Row | None] = []
+        for position, cell in enumerate(cells):
+            try:
+                rows.append(self.read_text(cell) if isinstance(cell, str) else self.read(cell))
+            except InvalidTypeError as error:
+                where = f"{position} of the batch" if keys is None else str(keys[position])
+                raise InvalidTypeError(f"column {column!r}, row {where}: {error}") from None
+        return rows
+
+    def words(self, text: str) -> list[tuple[str, Span]]:
+        """Return the words of a normalized text with their character offsets, in order."""
         words: list[tuple[str, Span]] = self._split.pre_tokenize_str(text)
         return words
 
     def segment(self, text: str) -> list[str]:
-        """Return a text in pieces: what lies between its words, and the words, in turn.
+        """Return a normalized text in pieces: what lies between its words, and the words, in turn.
 
-        The words are those of `words`, found faster in what is plain.
-
-        Args:
-            text: A text as returned by `normalize`.
-
-        Returns:
-            Twice as many pieces as words, and one more.
+        The words are those of `words`, found faster in what is plain. There is one piece more than
+        twice the words.
         """
         # No word holds a space or depends on what is beyond one, so a text may be cut there.
         pieces, end = [""], 0
@@ -105,17 +236,14 @@ class Segmenter:
         # In parts that end at a space: a signal is not heeded before a call of the library returns.
         pieces, end = [""], 0
         while end < len(text):
-            start = end
-            end = text.find(" ", start + PART) + 1 or len(text)
-            _append(pieces, self._segment_part(text[start:end]))
+            start, end = end, text.find(" ", end + PART) + 1 or len(text)
+            part, after = text[start:end], 0
+            for word, (first, last) in self.words(part):
+                pieces[-1] += part[after:first]
+                pieces += [word, ""]
+                after = last
+            pieces[-1] += part[after:]
         return pieces
-
-    def _segment_part(self, text: str) -> list[str]:
-        pieces, end = [], 0
-        for word, (start, stop) in self.words(text):
-            pieces += [text[end:start], word]
-            end = stop
-        return [*pieces, text[end:]]
 
     @staticmethod
     def normalize(text: str) -> str:
@@ -182,163 +310,6 @@ def _without_both(word: str) -> str:
 
 # How a word that a vocabulary lacks is looked up again, in order.
 LOOKUP_FORMS = (str.lower, plain_apostrophes, without_accents, without_possessive, _without_both)
-
-
-Cell = str | list[str | None] | None
-
-
-@dataclass(frozen=True)
-class _Words(Sequence[str]):
-    """The words of a cell, which stands for the sequence of them."""
-
-    words: list[str]
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.words)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        return self.words[index]
-
-
-@dataclass(frozen=True)
-class TextRow(_Words):
-    """A text: its words, and the strings around them (one more than words)."""
-
-    separators: list[str]
-
-    def detokenize(self, words: Sequence[str | None]) -> str:
-        """Return the text with other words in the places of its own; None leaves a gap."""
-        parts = [""] * (2 * len(words) + 1)
-        parts[0::2] = self.separators
-        parts[1::2] = [word or "" for word in words]
-        return "".join(parts)
-
-    def before(self, at: int) -> str:
-        """Return what stands before a word, since the word before it."""
-        return self.separators[at]
-
-    def offsets(self, words: Sequence[str | None]) -> list[Span]:
-        """Return the character offsets of the words in `detokenize(words)`; None has none."""
-        lengths = [len(word or "") for word in words]
-        before = zip(self.separators, [0, *lengths], strict=True)
-        starts = accumulate(len(separator) + length for separator, length in before)
-        places = zip(starts, lengths, words, strict=False)
-        return [(start, start + length) for start, length, word in places if word is not None]
-
-
-@dataclass(frozen=True)
-class TokenRow(_Words):
-    """A token list: its words, their positions, and all tokens (punctuation, None) as they came."""
-
-    positions: list[int]
-    tokens: list[str | None]
-
-    def detokenize(self, words: Sequence[str | None]) -> list[str | None]:
-        """Return the tokens with other words in the places of its own; None drops a token."""
-        filled = list(self.tokens)
-        for position, word in zip(self.positions, words, strict=True):
-            filled[position] = word
-        dropped = {p for p, word in zip(self.positions, words, strict=True) if word is None}
-        return [token for i, token in enumerate(filled) if i not in dropped] if dropped else filled
-
-    def before(self, at: int) -> str:
-        """Return what stands before a word, since the word before it."""
-        start = self.positions[at - 1] + 1 if at else 0
-        return " ".join(token or "" for token in self.tokens[start : self.positions[at]])
-
-    def offsets(self, words: Sequence[str | None]) -> list[Span]:
-        """Return the positions of the words in `detokenize(words)`; None has none."""
-        left = list(accumulate((word is None for word in words), initial=0))
-        moved = zip(self.positions, words, left, strict=False)
-        return [(p - gone, p - gone + 1) for p, word, gone in moved if word is not None]
-
-
-Row = TextRow | TokenRow
-
-
-def detokenize(rows: Sequence[Row | None], words: Sequence[Sequence[str | None]]) -> list[Cell]:
-    """Return rows with other words in the places of their own; None for a missing row."""
-    return [None if r is None else r.detokenize(w) for r, w in zip(rows, words, strict=True)]
-
-
-class RowReader:
-    """Takes cells apart."""
-
-    def __init__(self) -> None:
-        self._segmenter = Segmenter()
-
-    def read(self, cell: object) -> Row | None:
-        """Return the words of a cell, or None for a missing one.
-
-        Args:
-            cell: A string, a sequence of strings (tokens; None among them is left alone), or a
-                missing value.
-
-        Raises:
-            InvalidTypeError: If it is anything else.
-        """
-        if isinstance(cell, str):
-            return self.read_text(cell)
-        if is_missing(cell):
-            return None
-        if isinstance(cell, (bytes, dict)) or not hasattr(cell, "__iter__"):
-            raise InvalidTypeError(
-                f"expected a text (str), a list of tokens or None, got a {_kind(cell)}"
-            )
-        return self._tokens(iter(cell))
-
-    def read_column(
-        self, cells: Sequence[object], column: str, keys: Sequence[int] | None
-    ) -> list[Row | None]:
-        """Return the words of each cell of a column.
-
-        Args:
-            cells: As for `read`.
-            column: The column's name, for messages.
-            keys: The index of each row, for messages, if known.
-
-        Raises:
-            InvalidTypeError: If a cell is neither text, tokens nor missing; names column and row.
-        """
-        rows = []
-        for position, cell in enumerate(cells):
-            try:
-                rows.append(self.read(cell))
-            except InvalidTypeError as error:
-                where = f"{position} of the batch" if keys is None else str(keys[position])
-                raise InvalidTypeError(f"column {column!r}, row {where}: {error}") from None
-        return rows
-
-    def read_text(self, text: str) -> TextRow:
-        """Return the words of a text (after normalization) and what lies between them."""
-        pieces = self._segmenter.segment(self._segmenter.normalize(text))
-        return TextRow(pieces[1::2], pieces[0::2])
-
-    def _tokens(self, cell: Iterator[object]) -> TokenRow:
-        words: list[str] = []
-        positions: list[int] = []
-        tokens: list[str | None] = []
-        for position, token in enumerate(cell):
-            if isinstance(token, str):
-                normal = self._segmenter.normalize(token)
-                tokens.append(normal)
-                if len(self._segmenter.segment(normal)) > 1:
-                    words.append(normal)
-                    positions.append(position)
-            elif is_missing(token):
-                tokens.append(None)
-            else:
-                raise InvalidTypeError(
-                    f"expected a list of tokens (str), got one that holds a {_kind(token)}"
-                )
-        return TokenRow(words, positions, tokens)
 
 
 def _kind(value: object) -> str:

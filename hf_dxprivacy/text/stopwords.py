@@ -5,10 +5,10 @@ here: the function words of English, and no word that has a content of its own. 
 differ between versions and contain words such as "bill", "computer" or "fire".
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.text.segmentation import Segmenter, plain_apostrophes
+from hf_dxprivacy.text.segmentation import RowReader, plain_apostrophes
 
 ENGLISH = frozenset(
     """
@@ -55,16 +55,9 @@ def stop_words(choice: str | Iterable[str] | None, tokens: bool = True) -> froze
             "expected stopwords to be None, 'english' or strings, as in ['the', 'of']; "
             f"got a {type(choice).__name__}"
         )
-    normal = frozenset(Segmenter.normalize(word) for word in words)
-    if not tokens:
-        _require_words(normal)
-    return frozenset(map(plain_apostrophes, normal))
-
-
-def _require_words(words: Set[str]) -> None:
-    """Require that each may be found in a text."""
-    segmenter = Segmenter()
-    never = [repr(word) for word in sorted(words) if segmenter.segment(word) != ["", word, ""]]
+    normal = frozenset(map(RowReader.normalize, words))
+    segment = RowReader().segment
+    never = [] if tokens else [repr(w) for w in sorted(normal) if segment(w) != ["", w, ""]]
     if never:
         shown = ", ".join(never[:5] + ["…"] * (len(never) > 5))
         raise InvalidValueError(
@@ -72,3 +65,4 @@ def _require_words(words: Set[str]) -> None:
             "split at spaces, hyphens and other punctuation; give stopwords= one word at a time, "
             "or say is_split_into_words=True if the data are lists of tokens"
         )
+    return frozenset(map(plain_apostrophes, normal))

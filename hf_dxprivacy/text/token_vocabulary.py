@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.text.segmentation import Segmenter, is_missing
+from hf_dxprivacy.text.segmentation import RowReader, is_missing
 
 # What a word comes after in running text.
 _BEFORE = "a"
@@ -57,11 +57,15 @@ class TokenVocabulary:
         own = copy.deepcopy(own)
         own.no_padding()
         own.no_truncation()
-        unknown = _unknown(own)
+        unknown: int | None = None
+        if not hasattr(own.model, "unk_token"):
+            # A Unigram model has one, but does not show it.
+            unknown = json.loads(own.to_str())["model"].get("unk_id")
+        elif own.model.unk_token is not None:
+            unknown = own.token_to_id(own.model.unk_token)
         special = set(getattr(tokenizer, "all_special_ids", ()))
         special |= {token for token, t in own.get_added_tokens_decoder().items() if t.special}
-        if unknown is not None:
-            special.add(unknown)
+        special |= set() if unknown is None else {unknown}
         strings = {token: string for string, token in own.get_vocab().items()}
         return cls(dict(sorted(strings.items())), frozenset(special), unknown, own)
 
@@ -79,10 +83,10 @@ class TokenVocabulary:
         """Return the words that are exactly one token each in running text, with the ids.
 
         Running text means after another word: "Ġthe", not "the", is the word "the" of a byte-level
-        tokenizer. What is a word is up to `Segmenter`. Every word has one id, whatever other tokens
+        tokenizer. What is a word is up to `RowReader`. Every word has one id, whatever other tokens
         spell it.
         """
-        segmenter = Segmenter()
+        reader = RowReader()
         # One by one on purpose: the batch methods start threads, about which the library then
         # warns in every process that `Dataset.map` forks.
         encode, decode = self._tokenizer.encode, self._tokenizer.decode
@@ -90,20 +94,11 @@ class TokenVocabulary:
         found = {}
         for token in self.ordinary.values():
             word = decode([token], skip_special_tokens=False).strip()
-            if segmenter.normalize(word) != word or [w for w, _ in segmenter.words(word)] != [word]:
+            if reader.normalize(word) != word or reader.segment(word) != ["", word, ""]:
                 continue
             if encode(f"{_BEFORE} {word}", add_special_tokens=False).ids == [*before, token]:
                 found[word] = token
         return found
-
-
-def _unknown(tokenizer: Tokenizer) -> int | None:
-    model = tokenizer.model
-    if hasattr(model, "unk_token"):
-        return None if model.unk_token is None else tokenizer.token_to_id(model.unk_token)
-    # A Unigram model has it, but does not show it.
-    unknown: int | None = json.loads(tokenizer.to_str())["model"].get("unk_id")
-    return unknown
 
 
 Ids = NDArray[np.int64]
@@ -146,8 +141,12 @@ def read_row(row: Any, size: int) -> Ids | None:
     """
     if is_missing(row):
         return None
-    array = _as_array(row)
-    if array is None or array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+    try:
+        # A tensor may live on another device.
+        array = np.asarray(row.cpu() if hasattr(row, "cpu") else row)
+    except ValueError:
+        array = np.empty((0, 0))
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InvalidTypeError(
             f"expected a flat sequence of token ids (whole numbers), got a {type(row).__name__} "
             "that is none"
@@ -164,14 +163,6 @@ def read_row(row: Any, size: int) -> Ids | None:
             "that made the ids"
         )
     return array.astype(np.int64, copy=False)
-
-
-def _as_array(row: Any) -> NDArray[Any] | None:
-    try:
-        # A tensor may live on another device.
-        return np.asarray(row.cpu() if hasattr(row, "cpu") else row)
-    except ValueError:
-        return None
 
 
 def like(rows: Sequence[Ids | None], ids: Any) -> Any:

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy.mechanisms import TruncatedExponential
 from hf_dxprivacy.privatizers.batch import EncodedText, RowIds
-from hf_dxprivacy.privatizers.permanent import PermanentNoise
+from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import RowReader
 from laws import RejectedError, check_frequencies, check_independent
@@ -47,7 +47,7 @@ def drawn_from(
     words, reader = mechanism.space.words, RowReader()
     cells = [reader.read([words[i] for i in row]) for row in rows]
     column = EncodedText.encode("text", cells, RowIds(users=users), mechanism.space)
-    return PermanentNoise(unit, secret).draw(mechanism, column, str)  # type: ignore[arg-type]
+    return KeyedNoise(secret, unit).draw(mechanism, column, str)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("unit", ["row", "user"])

@@ -12,7 +12,7 @@ from tokenizers.models import WordLevel
 
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace, SlotPrivatizer, TokenPrivatizer
 from hf_dxprivacy.errors import DxPrivacyError, InvalidTypeError, InvalidValueError
-from hf_dxprivacy.privatizers import permanent
+from hf_dxprivacy.privatizers import keyed_noise
 from hf_dxprivacy.slots import ContentWordSelector, TagColumnSelector
 
 WORDS = ["ice-cream", "cream", "milk", "ice", "a"]
@@ -118,7 +118,7 @@ def test_what_was_probably_meant_is_said(
 def test_a_seed_that_can_be_guessed_is_warned_of_once(
     few: EmbeddingSpace, caplog: pytest.LogCaptureFixture
 ) -> None:
-    permanent._warn_of_guessable_seed.cache_clear()
+    keyed_noise._warn_of_guessable_seed.cache_clear()
     DxPrivatizer(few, "tem", 2.0, seed=2**64)
     assert "below 2**64" not in caplog.text
     for _ in range(3):

@@ -7,7 +7,7 @@ import pytest
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.text import stop_words
-from hf_dxprivacy.text.segmentation import Segmenter
+from hf_dxprivacy.text.segmentation import RowReader
 from hf_dxprivacy.text.stopwords import ENGLISH
 
 
@@ -25,10 +25,10 @@ def test_english_is_short_and_free_of_content() -> None:
 
 
 def test_every_english_one_can_occur() -> None:
-    segmenter = Segmenter()
+    reader = RowReader()
     for word in ENGLISH:
         assert word == word.lower()
-        assert [found for found, _ in segmenter.words(word)] == [word]
+        assert [found for found, _ in reader.words(word)] == [word]
 
 
 @pytest.mark.parametrize(

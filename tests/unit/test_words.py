@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hf_dxprivacy.text import segmentation
-from hf_dxprivacy.text.segmentation import RowReader, Segmenter, plain_apostrophes
+from hf_dxprivacy.text.segmentation import RowReader, plain_apostrophes
 
 LENGTH = 200_000
 SKIN_TONES = range(0x1F3FB, 0x1F400)
@@ -32,13 +32,13 @@ TEXTS = st.one_of(
 
 
 @pytest.fixture(scope="module")
-def segmenter() -> Segmenter:
-    return Segmenter()
+def reader() -> RowReader:
+    return RowReader()
 
 
 def words_of(text: str) -> list[str]:
-    segmenter = Segmenter()
-    return [word for word, _ in segmenter.words(segmenter.normalize(text))]
+    reader = RowReader()
+    return [word for word, _ in reader.words(reader.normalize(text))]
 
 
 def is_carrier(character: str) -> bool:
@@ -153,9 +153,9 @@ def test_lone_surrogates_become_replacement_characters() -> None:
     assert words_of("a\ud800b \udfff \ud83d\ude00") == ["a\ufffdb", "\ufffd", "\ufffd\ufffd"]
 
 
-def test_ascii_is_not_copied(segmenter: Segmenter) -> None:
+def test_ascii_is_not_copied(reader: RowReader) -> None:
     text = "plain text"
-    assert segmenter.normalize(text) is text
+    assert reader.normalize(text) is text
 
 
 @given(TEXTS)
@@ -164,10 +164,10 @@ def test_ascii_is_not_copied(segmenter: Segmenter) -> None:
 @example("www.a www.")
 @example("👍🏽🏽x")
 def test_words_cover_everything_with_content_and_never_touch(text: str) -> None:
-    segmenter = Segmenter()
-    normal = segmenter.normalize(text)
+    reader = RowReader()
+    normal = reader.normalize(text)
     end = 0
-    for position, (word, (start, stop)) in enumerate(segmenter.words(normal)):
+    for position, (word, (start, stop)) in enumerate(reader.words(normal)):
         assert normal[start:stop] == word, "offsets are in characters of the normalized text"
         assert start > end or position == 0, "two words touch"
         assert all(map(is_carrier, normal[end:start]))
@@ -179,18 +179,18 @@ def test_words_cover_everything_with_content_and_never_touch(text: str) -> None:
 @given(TEXTS)
 @settings(max_examples=200, deadline=None)
 def test_normalizing_twice_changes_nothing(text: str) -> None:
-    once = Segmenter.normalize(text)
-    assert Segmenter.normalize(once) == once
+    once = RowReader.normalize(text)
+    assert RowReader.normalize(once) == once
     once.encode()
 
 
-def test_every_assigned_character_is_a_word_or_may_stand_between(segmenter: Segmenter) -> None:
+def test_every_assigned_character_is_a_word_or_may_stand_between(reader: RowReader) -> None:
     characters = [
         character
         for character in map(chr, range(sys.maxunicode + 1))
         if unicodedata.category(character) not in ("Cn", "Co", "Cs")
     ]
-    words = {word for word, _ in segmenter.words(" ".join(characters))}
+    words = {word for word, _ in reader.words(" ".join(characters))}
     assert [c for c in characters if c not in words and not is_carrier(c)] == []
 
 
@@ -228,17 +228,17 @@ PATTERNS = (
 
 
 @pytest.mark.parametrize("unit", PATTERNS)
-def test_long_texts_of_one_pattern_are_split(segmenter: Segmenter, unit: str) -> None:
-    text = segmenter.normalize((unit * (LENGTH // len(unit) + 1))[:LENGTH])
+def test_long_texts_of_one_pattern_are_split(reader: RowReader, unit: str) -> None:
+    text = reader.normalize((unit * (LENGTH // len(unit) + 1))[:LENGTH])
     for variant in (text, f"a@{text}!"):
-        words = segmenter.words(variant)
+        words = reader.words(variant)
         assert sum(len(word) for word, _ in words) <= len(variant)
 
 
-def pieces(segmenter: Segmenter, text: str) -> list[str]:
+def pieces(reader: RowReader, text: str) -> list[str]:
     """Cut a text at the words that the regex library finds."""
     found, end = [], 0
-    for word, (start, stop) in segmenter.words(text):
+    for word, (start, stop) in reader.words(text):
         found += [text[end:start], word]
         end = stop
     return [*found, text[end:]]
@@ -251,51 +251,51 @@ def pieces(segmenter: Segmenter, text: str) -> list[str]:
 @example("plain é x@y.z plain, www.a.b 東京 大阪 plain")
 @example("a 東京 a\u0301 plain  @")
 def test_cutting_finds_the_same_words(text: str) -> None:
-    segmenter = Segmenter()
-    normal = segmenter.normalize(text)
-    assert segmenter.segment(normal) == pieces(segmenter, normal)
+    reader = RowReader()
+    normal = reader.normalize(text)
+    assert reader.segment(normal) == pieces(reader, normal)
 
 
-def test_cutting_finds_the_same_words_around_every_character(segmenter: Segmenter) -> None:
+def test_cutting_finds_the_same_words_around_every_character(reader: RowReader) -> None:
     for frame in ("a{}b", "1{}2", "é{}'{}_{}3", "’{}’é{}", "@{}"):
         text = " plain ".join(frame.replace("{}", chr(code)) for code in range(0x3000))
-        assert segmenter.segment(text) == pieces(segmenter, text)
+        assert reader.segment(text) == pieces(reader, text)
     text = " a".join(chr(code) for code in range(0x10000) if code not in SURROGATES)
-    assert segmenter.segment(text) == pieces(segmenter, text)
+    assert reader.segment(text) == pieces(reader, text)
 
 
 def test_parts_of_a_text_have_the_words_of_the_whole(
-    segmenter: Segmenter, monkeypatch: pytest.MonkeyPatch
+    reader: RowReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(segmentation, "PART", 3)
     text = " a é@b.c ".join(chr(code) for code in range(0x10000) if code not in SURROGATES)
-    assert segmenter.segment(text) == pieces(segmenter, text)
+    assert reader.segment(text) == pieces(reader, text)
 
 
 @pytest.mark.parametrize(
     "unit",
     ["a'", "1,2", "_", "a_", "a__", "@", "@ a ", "é", "’", "a’", "中 ", "中 a ", "://", "www", " "],
 )
-def test_long_texts_of_one_pattern_are_cut(segmenter: Segmenter, unit: str) -> None:
+def test_long_texts_of_one_pattern_are_cut(reader: RowReader, unit: str) -> None:
     text = (unit * LENGTH)[: LENGTH // 4]
     for variant in (text, f"{text}@", f"中{text}"):
-        assert segmenter.segment(variant) == pieces(segmenter, variant)
+        assert reader.segment(variant) == pieces(reader, variant)
 
 
-def test_a_word_of_very_many_parts_is_cut_at_a_joint(segmenter: Segmenter) -> None:
+def test_a_word_of_very_many_parts_is_cut_at_a_joint(reader: RowReader) -> None:
     """In one match, the regex library takes ten million steps and then aborts."""
     parts = 2_500_000
-    words = segmenter.words("_".join("a" * parts))
+    words = reader.words("_".join("a" * parts))
     assert sum(word.count("a") for word, _ in words) == parts
     spans = [span for _, span in words]
     assert all(before[1] < after[0] for before, after in itertools.pairwise(spans))
 
 
-def test_random_mixtures_of_pieces_are_split(segmenter: Segmenter) -> None:
+def test_random_mixtures_of_pieces_are_split(reader: RowReader) -> None:
     rng = random.Random(3)
     for _ in range(5):
-        text = segmenter.normalize("".join(rng.choices(PIECES, k=LENGTH // 10)))
-        assert segmenter.words(text)
+        text = reader.normalize("".join(rng.choices(PIECES, k=LENGTH // 10)))
+        assert reader.words(text)
 
 
 def test_plain_apostrophes() -> None:
@@ -322,7 +322,7 @@ COMPOSED = st.lists(
 @given(COMPOSED.map("".join) | st.text(st.sampled_from(SOME_MARKS), min_size=64))
 @settings(deadline=None)
 def test_ordering_marks_beforehand_changes_no_normal_form(text: str) -> None:
-    assert Segmenter.normalize(text) == unicodedata.normalize("NFC", text)
+    assert RowReader.normalize(text) == unicodedata.normalize("NFC", text)
 
 
 def of_each_class() -> list[str]:

@@ -1,0 +1,209 @@
+"""Base class of the privatizers: arguments, state, and folders."""
+
+import copy
+import logging
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from inspect import signature
+from numbers import Real
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from hf_dxprivacy._runtime import SetOnce, lazy_property
+from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
+from hf_dxprivacy.guarantee import PrivacyGuarantee
+from hf_dxprivacy.hub import ArtifactSource, Publishable, builtin_names, cards
+from hf_dxprivacy.mechanisms import MECHANISMS, Mechanism, required_index, resolve_mechanism
+from hf_dxprivacy.privatizers import config
+from hf_dxprivacy.privatizers.budget import BudgetUnit, PrivacyBudget, validate_budget
+from hf_dxprivacy.privatizers.config import StoredConfig
+from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
+from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+logger = logging.getLogger(__name__)
+
+P = TypeVar("P", bound="Privatizer")
+
+# Names that papers and other programs have for a mechanism.
+_ALIASES = {"madlib": "laplace", "exponential": "tem", "poincare": "hyperbolic"}
+_ELSEWHERE = {
+    "selector": "SlotPrivatizer",
+    "mask_column": "SlotPrivatizer",
+    "spans_column": "SlotPrivatizer",
+    "tokenizer": "TokenPrivatizer",
+    "ids_column": "TokenPrivatizer",
+}
+
+
+class Privatizer(SetOnce, Publishable):
+    """A mechanism, the source of its noise, and the decisions that are stored with them.
+
+    It holds no generator: every process draws from its own key.
+    """
+
+    published_files: ClassVar[tuple[str, ...]] = (config.FILE, cards.README)
+    # The class that loads what this one saves, and what may differ between two uses of it.
+    _owner: ClassVar[str]
+    _runtime_arguments: ClassVar[tuple[str, ...]]
+    # Attributes that are computed from the others, and do not travel.
+    _derived: ClassVar[tuple[str, ...]] = ("guarantee", "_context")
+
+    mechanism: Mechanism
+    budget: PrivacyBudget | None
+    # None for fresh noise.
+    _noise: KeyedNoise | None
+
+    def _set_up(
+        self,
+        space: EmbeddingSpace | str | Path,
+        mechanism: str | Mechanism | None,
+        epsilon: float | None,
+        options: Mapping[str, Any],
+        device: str,
+        noise: KeyedNoise | None,
+        budget: PrivacyBudget | None,
+        units: tuple[BudgetUnit, ...],
+    ) -> None:
+        """Check and set what all privatizers have; `options` are those of the mechanism."""
+        self._noise = noise
+        _check_arguments(type(self), mechanism, options)
+        if isinstance(space, (str, Path)):
+            space = EmbeddingSpace.from_pretrained(space, index=required_index(mechanism, options))
+        self.mechanism = resolve_mechanism(mechanism, space, epsilon, options, device)
+        self.budget = validate_budget(budget, *units)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: v for name, v in self.__dict__.items() if name not in self._derived}
+        return state | {"fingerprint_tag": fingerprint_tag(type(self).__name__, self.mechanism)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({k: v for k, v in state.items() if k != "fingerprint_tag"})
+
+    def with_noise(self: P, noise: KeyedNoise | None) -> P:
+        """Return the same privatizer with other noise; None for fresh noise."""
+        changed = copy.copy(self)
+        changed._noise = noise
+        return changed
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{k}={v!r}" for k, v in self.mechanism.parameters.items())
+        return f"{type(self).__name__}({self.space!r}, {settings})"
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """The embedding space."""
+        return self.mechanism.space
+
+    @property
+    def epsilon(self) -> float:
+        """ε as it was asked for; `guarantee` says what is certified."""
+        return self.mechanism.epsilon
+
+    @property
+    def seed(self) -> int | None:
+        """The seed, a secret; None without one."""
+        return None if self._noise is None or self._noise.unit else self._noise.secret
+
+    @lazy_property
+    @abstractmethod
+    def guarantee(self) -> PrivacyGuarantee:
+        """Guarantee for each unit that goes through this privatizer, and what it rests on."""
+
+    @property
+    @abstractmethod
+    def config(self) -> StoredConfig:
+        """All decisions but the seed, as they are stored.
+
+        Raises:
+            InvalidValueError: If the space, or another part, is in memory only.
+        """
+
+    @classmethod
+    def _load(
+        cls: type[P], source: ArtifactSource, kind: type[StoredConfig], arguments: dict[str, Any]
+    ) -> P:
+        """Load a stored privatizer, with a configuration of a kind."""
+        if other := sorted(set(arguments) - set(cls._runtime_arguments)):
+            raise InvalidTypeError(
+                f"a stored privatizer brings its own settings, got {', '.join(other)}; only "
+                f"{', '.join(cls._runtime_arguments)} may be given. To change more, load it and "
+                "make another privatizer over its space"
+            )
+        stored = kind.read(source.folder, cls._owner)
+        try:
+            index = required_index(stored.mechanism, stored.options)
+            space = stored.space.load(source.options, index)
+            parts = cls._load_parts(source, stored, arguments)
+            make: Callable[..., P] = cls
+            privatizer = make(space, **stored.arguments() | parts | arguments)
+        except (InvalidTypeError, InvalidValueError) as error:
+            raise ArtifactError(f"{source.folder / config.FILE}: {error}") from error
+        logger.warning("loaded a privatizer that is %s", str(privatizer.guarantee).split("\n")[0])
+        return privatizer
+
+    @classmethod
+    @abstractmethod
+    def _load_parts(
+        cls, source: ArtifactSource, stored: Any, arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the arguments of the class that are more than values of the configuration."""
+
+    def _save(self, folder: Path) -> None:
+        self.config.write(folder)
+
+    def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
+        stored = self.config
+        limits = (
+            ("memoize and its key", self._noise is not None and self._noise.unit is not None),
+            ("the budget", self.budget is not None),
+        )
+        if left_out := [what for what, given in limits if given]:
+            logger.warning(
+                "not stored: %s; without them, given again to from_pretrained, what is loaded "
+                "makes new releases",
+                ", ".join(left_out),
+            )
+        cards.write_privatizer_card(
+            folder,
+            stored.to_dict(),
+            # The card is about what is loaded from here, which has no seed or key.
+            str(self.with_noise(None).guarantee),
+            ships=stored.space.name in builtin_names(),
+            license=license,
+            name=name,
+        )
+
+    def _check_publishable(self, license: str | None) -> None:
+        cards.require_licence(license, {})
+        self.config.space.require_public()
+
+
+def _check_arguments(privatizer: type, mechanism: object, options: Mapping[str, Any]) -> None:
+    """Refuse a mechanism or an argument that is misspelt, and say what was probably meant."""
+    if isinstance(mechanism, Real):
+        raise InvalidTypeError(
+            f"expected mechanism to be a name or a Mechanism, got the number {mechanism}; "
+            f"did you mean epsilon={mechanism}?"
+        )
+    if not isinstance(mechanism, str):
+        return
+    if mechanism not in MECHANISMS:
+        near = get_close_matches(mechanism.lower(), [*MECHANISMS, *_ALIASES], 1)
+        hint = f"; did you mean {_ALIASES.get(near[0], near[0])!r}?" if near else ""
+        choices = ", ".join(map(repr, MECHANISMS))
+        raise InvalidValueError(
+            f"expected mechanism to be one of {choices}; got mechanism={mechanism!r}{hint}"
+        )
+    own = MECHANISMS[mechanism].options
+    # Whether a mechanism has a use for an index is its own to say.
+    for name in options.keys() - {*own, "index"}:
+        if name in _ELSEWHERE:
+            raise InvalidTypeError(f"{name}= is an argument of {_ELSEWHERE[name]}")
+        known = {p for kind in privatizer.__mro__[:-1] for p in signature(kind).parameters}
+        usual: list[str] = [
+            m for m in ("text_column", "ids_column") if name == "column" and m in known
+        ]
+        if near := usual or get_close_matches(name, [*sorted(known), *own], 1):
+            raise InvalidTypeError(f"there is no argument {name}=; did you mean {near[0]}=?")
