@@ -24,7 +24,7 @@ from hf_dxprivacy.files.readers import Batch, Reader
 from hf_dxprivacy.files.writers import write_rows
 from hf_dxprivacy.privatizers import text_privatizer
 from hf_dxprivacy.privatizers.batch import WordCounts
-from hf_dxprivacy.privatizers.schema_metadata import released_metadata
+from hf_dxprivacy.privatizers.dataset_formats import released_metadata
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
 # Those whose version may change a result.
