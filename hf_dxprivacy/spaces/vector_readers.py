@@ -4,7 +4,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
@@ -22,19 +22,72 @@ CHUNK_BYTES = 1 << 22
 _LONGEST_FIRST = 1 << 20
 # No row is that long; a gzip file of some kilobytes may hold a line that fills the memory.
 LONGEST_LINE = 1 << 26
+# A number of more digits is no size of a matrix.
+_LONGEST_COUNT = 10
+
+_NUMERALS = b"0123456789+-.eE \n"
+
+Vectors = tuple[list[str], NDArray[np.float32]]
 
 
-class Source:
-    """A file that is read from the front, decompressed if its content is gzip.
+def read_vectors(path: str | Path, *, limit: int | None = None, progress: bool = True) -> Vectors:
+    """Read a file of word vectors, streaming; memory is that of the result.
 
-    Attributes:
-        path: The file, for messages.
+    GloVe text, word2vec text with its header, word2vec binary and fastText ``.vec``, each plain or
+    gzip. Format and compression are recognised from the content. Text lines are split at single
+    spaces from the right, since some published words contain spaces or no-break spaces.
+
+    Args:
+        path: The file.
+        limit: Read at most this many rows from the top.
+        progress: Show a progress bar over the bytes of the file.
+
+    Returns:
+        V words and a (V, n) float32 matrix.
+
+    Raises:
+        InvalidValueError: If the file is empty, truncated or damaged, a row is ragged, its word
+            not UTF-8, empty or a duplicate, a field not a finite number, or the header announces
+            another number of rows; names the file and, where there is one, the line.
     """
+    if limit is not None:
+        require_at_least(1, limit=limit)
+    path = Path(path)
+    with (
+        path.open("rb") as raw,
+        tqdm(
+            total=path.stat().st_size,
+            unit="B",
+            unit_scale=True,
+            desc=path.name,
+            disable=not progress,
+        ) as bar,
+    ):
+        source = _Source(path, raw, bar)
+        first = source.first_line()
+        header = first.split()
+        if len(header) == 2 and all(n.isdigit() and len(n) <= _LONGEST_COUNT for n in header):
+            count, dim = map(int, header)
+            if dim < 1:
+                raise InvalidValueError(f"{path}, line 1: expected dimension >= 1, got {dim}")
+            if _is_binary(source.peek(), dim):
+                return _read_binary(source, count, dim, limit)
+            return _read_text(source, _Rows(source, dim, limit, first=2), count, [])
+        dim = first.count(b" ")
+        if dim < 1:
+            raise InvalidValueError(
+                f"{path}, line 1: expected a word and its numbers, separated by single spaces"
+            )
+        return _read_text(source, _Rows(source, dim, limit), None, [first])
+
+
+class _Source:
+    """A file that is read from the front, decompressed if its content is gzip."""
 
     def __init__(self, path: Path, raw: BinaryIO, bar: "tqdm[NoReturn]") -> None:
         self.path = path
-        self._raw, self._bar = raw, bar
-        self._size, self._lines = path.stat().st_size, 0
+        self._raw, self._bar, self._lines = raw, bar, 0
+        self._size = path.stat().st_size
         start = raw.read(4)
         raw.seek(0)
         if start == b"PK\x03\x04":
@@ -49,11 +102,7 @@ class Source:
         return min(1.0, max(self._raw.tell(), 1) / max(self._size, 1))
 
     def first_line(self) -> bytes:
-        """Return the first line, without its end.
-
-        Raises:
-            InvalidValueError: If there is none, or no end to it.
-        """
+        """Return the first line, without its end."""
         with self._guard():
             line = self._stream.readline(_LONGEST_FIRST)
         if not line:
@@ -72,11 +121,7 @@ class Source:
             return self._stream.peek(1)
 
     def lines(self) -> list[bytes]:
-        """Return the next lines, about `CHUNK_BYTES` of them; none at the end.
-
-        Raises:
-            InvalidValueError: If a line is longer than `LONGEST_LINE`; names the line.
-        """
+        """Return the next lines, about `CHUNK_BYTES` of them; none at the end."""
         with self._guard():
             block = self._stream.read(CHUNK_BYTES)
             rest = b"" if block.endswith(b"\n") else self._stream.readline(LONGEST_LINE)
@@ -106,53 +151,22 @@ class Source:
         self._bar.update(self._raw.tell() - self._bar.n)
 
 
-@contextmanager
-def open_source(path: Path, progress: bool) -> Iterator[Source]:
-    """Open a file for reading, with a progress bar over its bytes if asked for."""
-    with (
-        path.open("rb") as raw,
-        tqdm(
-            total=path.stat().st_size,
-            unit="B",
-            unit_scale=True,
-            desc=path.name,
-            disable=not progress,
-        ) as bar,
-    ):
-        yield Source(path, raw, bar)
-
-
-class Rows:
+class _Rows:
     """Words and a float32 matrix that grow together, every row checked.
 
     The matrix is enlarged in place by what the part of the file still to come will need, so that
     hardly more memory than for the matrix itself is ever in use.
-
-    Attributes:
-        words: The words so far.
     """
 
     def __init__(
-        self, source: Source, dim: int, limit: int | None, unit: str = "line", first: int = 1
+        self, source: _Source, dim: int, limit: int | None, unit: str = "line", first: int = 1
     ) -> None:
-        """Start empty.
-
-        Args:
-            source: Where the rows come from.
-            dim: Numbers per row.
-            limit: Rows to take at most.
-            unit: What a row is called in messages.
-            first: Number of the first row in messages.
-        """
+        """Start empty; messages call row 0 by the unit and the first number."""
         self.words: list[str] = []
+        self.dim = dim
         self._source, self._limit, self._unit, self._first = source, limit, unit, first
         self._index: dict[str, int] = {}
         self._matrix = np.empty((0, dim), dtype=np.float32)
-
-    @property
-    def dim(self) -> int:
-        """Numbers per row."""
-        return int(self._matrix.shape[1])
 
     @property
     def wanted(self) -> int | None:
@@ -164,38 +178,38 @@ class Rows:
         return f"{self._source.path}, {self._unit} {self._first + row}"
 
     def add(self, words: Sequence[bytes], block: NDArray[np.float32]) -> None:
-        """Append rows.
-
-        Args:
-            words: Words in UTF-8.
-            block: (len(words), dim) vectors.
-
-        Raises:
-            InvalidValueError: If a word is empty, not UTF-8 or a duplicate, or a number not
-                finite; names the file and the line.
-        """
+        """Append words in UTF-8 and their (len(words), dim) vectors, after checking both."""
         start = len(self.words)
-        for offset, word in enumerate(words):
-            self._add_word(word, start + offset)
+        for row, raw in enumerate(words, start):
+            try:
+                word = raw.decode()
+            except UnicodeDecodeError as error:
+                raise InvalidValueError(
+                    f"{self.where(row)}: the word {raw!r} is not UTF-8; convert the file"
+                ) from error
+            checks.check_word(word, self.where(row))
+            if (earlier := self._index.setdefault(word, row)) != row:
+                raise InvalidValueError(
+                    f"{self.where(row)}: the word {word!r} is already on {self._unit} "
+                    f"{self._first + earlier}; keep one vector per word"
+                )
+            self.words.append(word)
         if not np.isfinite(block).all():
             row = start + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
             raise InvalidValueError(
                 f"{self.where(row)}: the vector of {self.words[row]!r} has an entry that is NaN, "
                 "infinite or too large for float32; remove this row"
             )
-        self._reserve(len(self.words))
-        self._matrix[start : len(self.words)] = block
+        needed = len(self.words)
+        if needed > len(self._matrix):
+            expected = min(int(1.02 * needed / self._source.fraction), 4 * needed)
+            if self._limit is not None:
+                expected = min(expected, self._limit)
+            self._matrix.resize((max(needed, expected), self.dim), refcheck=False)
+        self._matrix[start:needed] = block
 
-    def finish(self, announced: int | None) -> tuple[list[str], NDArray[np.float32]]:
-        """Return words and matrix.
-
-        Args:
-            announced: Number of rows that the header has promised.
-
-        Raises:
-            InvalidValueError: If there are none, or not as many as announced and no limit
-                explains it.
-        """
+    def finish(self, announced: int | None) -> Vectors:
+        """Return words and matrix, as many as a header has announced unless a limit explains it."""
         size, path = len(self.words), self._source.path
         if not size:
             raise InvalidValueError(f"{path}: expected at least one word, the file has no rows")
@@ -207,74 +221,6 @@ class Rows:
         self._matrix.resize((size, self.dim), refcheck=False)
         return self.words, self._matrix
 
-    def _add_word(self, raw: bytes, row: int) -> None:
-        try:
-            word = raw.decode()
-        except UnicodeDecodeError as error:
-            raise InvalidValueError(
-                f"{self.where(row)}: the word {raw!r} is not UTF-8; convert the file"
-            ) from error
-        checks.check_word(word, self.where(row))
-        if (earlier := self._index.setdefault(word, row)) != row:
-            raise InvalidValueError(
-                f"{self.where(row)}: the word {word!r} is already on {self._unit} "
-                f"{self._first + earlier}; keep one vector per word"
-            )
-        self.words.append(word)
-
-    def _reserve(self, needed: int) -> None:
-        if needed <= len(self._matrix):
-            return
-        expected = min(int(1.02 * needed / self._source.fraction), 4 * needed)
-        if self._limit is not None:
-            expected = min(expected, self._limit)
-        self._matrix.resize((max(needed, expected), self.dim), refcheck=False)
-
-
-_NUMERALS = b"0123456789+-.eE \n"
-
-
-def read_vectors(
-    path: str | Path, *, limit: int | None = None, progress: bool = True
-) -> tuple[list[str], NDArray[np.float32]]:
-    """Read a file of word vectors, streaming; memory is that of the result.
-
-    GloVe text, word2vec text with its header, word2vec binary and fastText ``.vec``, each plain or
-    gzip. Format and compression are recognised from the content. Text lines are split at single
-    spaces from the right, since some published words contain spaces or no-break spaces.
-
-    Args:
-        path: The file.
-        limit: Read at most this many rows from the top.
-        progress: Show a progress bar over the bytes of the file.
-
-    Returns:
-        V words and a (V, n) float32 matrix.
-
-    Raises:
-        InvalidValueError: If the file is empty, truncated or damaged, a row is ragged, its word
-            not UTF-8, empty or a duplicate, a field not a finite number, or the header announces
-            another number of rows; names the file and, where there is one, the line.
-    """
-    if limit is not None:
-        require_at_least(1, limit=limit)
-    with open_source(Path(path), progress) as source:
-        first = source.first_line()
-        header = first.split()
-        if len(header) == 2 and all(field.isdigit() for field in header):
-            count, dim = map(int, header)
-            if dim < 1:
-                raise InvalidValueError(f"{path}, line 1: expected dimension >= 1, got {dim}")
-            if _is_binary(source.peek(), dim):
-                return _read_binary(source, count, dim, limit)
-            return _read_text(source, Rows(source, dim, limit, first=2), count, [])
-        dim = first.count(b" ")
-        if dim < 1:
-            raise InvalidValueError(
-                f"{path}, line 1: expected a word and its numbers, separated by single spaces"
-            )
-        return _read_text(source, Rows(source, dim, limit), None, [first])
-
 
 def _is_binary(start: bytes, dim: int) -> bool:
     line = start.partition(b"\n")[0].rstrip(b" \r")
@@ -284,49 +230,37 @@ def _is_binary(start: bytes, dim: int) -> bool:
     return any(byte < 9 or 13 < byte < 32 or byte > 126 for byte in numbers)
 
 
-def _read_text(
-    source: Source, rows: Rows, announced: int | None, lines: list[bytes]
-) -> tuple[list[str], NDArray[np.float32]]:
-    dim = rows.dim
+def _read_text(source: _Source, rows: _Rows, announced: int | None, lines: list[bytes]) -> Vectors:
+    """Read the lines of the source, after those that have been read already."""
     while rows.wanted != 0 and (lines := lines or source.lines()):
         words, numbers = [], []
-        for offset, line in enumerate(lines[: rows.wanted]):
-            word, rest = _split(line, dim, rows.where(len(rows.words) + offset))
+        for at, line in enumerate(lines[: rows.wanted], len(rows.words)):
+            line = line.rstrip(b" \r\n")
+            word, _, rest = line.partition(b" ")
+            if (spaces := line.count(b" ")) != rows.dim:
+                word = line.rsplit(b" ", rows.dim)[0]
+                rest = line[len(word) + 1 :]
+                # A word may contain spaces, but one that ends in a number is a row with too many.
+                if spaces < rows.dim or not _problem_with(word.split(b" ")[1:][-1:]):
+                    raise InvalidValueError(
+                        f"{rows.where(at)}: expected a word and {rows.dim} numbers separated by "
+                        f"single spaces, got {spaces + 1} fields; the line is ragged or the file "
+                        "truncated"
+                    )
             words.append(word)
             numbers.append(rest)
-        block = _parse_fast(numbers, dim)
-        if block is None:
-            block = _parse_slowly(numbers, rows)
-        rows.add(words, block)
+        rows.add(words, _parsed(numbers, rows))
         lines = []
     return rows.finish(announced)
 
 
-def _split(line: bytes, dim: int, where: str) -> tuple[bytes, bytes]:
-    line = line.rstrip(b" \r\n")
-    spaces = line.count(b" ")
-    if spaces == dim:
-        word, _, rest = line.partition(b" ")
-        return word, rest
-    word = line.rsplit(b" ", dim)[0]
-    # A word may contain spaces, but one that ends in a number is a row with too many of them.
-    if spaces < dim or not _problem_with(word.split(b" ")[1:][-1:]):
-        raise InvalidValueError(
-            f"{where}: expected a word and {dim} numbers separated by single spaces, got "
-            f"{spaces + 1} fields; the line is ragged or the file truncated"
-        )
-    return word, line[len(word) + 1 :]
-
-
-def _parse_fast(numbers: list[bytes], dim: int) -> NDArray[np.float32] | None:
+def _parsed(numbers: list[bytes], rows: _Rows) -> NDArray[np.float32]:
     # pandas is slow to import and only reading needs it.
     import pandas as pd
 
     text = b"\n".join(numbers)
-    if text.translate(None, _NUMERALS):
-        return None
-    try:
-        with np.errstate(over="ignore"):
+    if not text.translate(None, _NUMERALS):
+        with suppress(ValueError), np.errstate(over="ignore"):
             table = pd.read_csv(
                 io.BytesIO(text),
                 sep=" ",
@@ -336,13 +270,10 @@ def _parse_fast(numbers: list[bytes], dim: int) -> NDArray[np.float32] | None:
                 skip_blank_lines=False,
                 engine="c",
             )
-    except (ValueError, pd.errors.ParserError):
-        return None
-    block = table.to_numpy()
-    return block if block.shape == (len(numbers), dim) and np.isfinite(block).all() else None
-
-
-def _parse_slowly(numbers: list[bytes], rows: Rows) -> NDArray[np.float32]:
+            block: NDArray[np.float32] = table.to_numpy()
+            if block.shape == (len(numbers), rows.dim) and np.isfinite(block).all():
+                return block
+    # Line by line, to name the one that is no row of numbers.
     block = np.empty((len(numbers), rows.dim), dtype=np.float32)
     for offset, line in enumerate(numbers):
         fields = line.split(b" ")
@@ -352,7 +283,7 @@ def _parse_slowly(numbers: list[bytes], rows: Rows) -> NDArray[np.float32]:
                 f"by single spaces, got {problem}"
             )
         with np.errstate(over="ignore"):
-            block[offset] = np.array([float(field) for field in fields])
+            block[offset] = [float(field) for field in fields]
     return block
 
 
@@ -367,10 +298,8 @@ def _problem_with(fields: list[bytes]) -> str:
     return ""
 
 
-def _read_binary(
-    source: Source, count: int, dim: int, limit: int | None
-) -> tuple[list[str], NDArray[np.float32]]:
-    rows = Rows(source, dim, limit, unit="row")
+def _read_binary(source: _Source, count: int, dim: int, limit: int | None) -> Vectors:
+    rows = _Rows(source, dim, limit, unit="row")
     target = count if limit is None else min(count, limit)
     rest = b""
     while len(rows.words) < target:
@@ -380,7 +309,21 @@ def _read_binary(
                 f"{rows.where(len(rows.words))}: the file ends within this row, the header "
                 f"announces {count} rows of {dim} numbers; fetch the file again"
             )
-        rest = _take_rows(rest + chunk, rows, target)
+        buffer, position = rest + chunk, 0
+        words: list[bytes] = []
+        vectors: list[NDArray[np.float32]] = []
+        while len(rows.words) + len(words) < target:
+            space = buffer.find(b" ", position)
+            end = space + 1 + 4 * dim
+            if space < 0 or end > len(buffer):
+                break
+            # word2vec writes a line end after each vector, gensim does not.
+            words.append(buffer[position:space].lstrip(b"\n"))
+            vectors.append(np.frombuffer(buffer, "<f4", dim, space + 1))
+            position = end
+        if words:
+            rows.add(words, np.stack(vectors))
+        rest = buffer[position:]
         if len(rest) > LONGEST_LINE:
             raise InvalidValueError(
                 f"{rows.where(len(rows.words))}: longer than {LONGEST_LINE >> 20} MiB; expected a "
@@ -389,21 +332,3 @@ def _read_binary(
     if limit is None and (rest.strip(b"\n") or source.read()):
         raise InvalidValueError(f"{source.path}: more follows after the {count} announced rows")
     return rows.finish(None if limit is not None else count)
-
-
-def _take_rows(buffer: bytes, rows: Rows, target: int) -> bytes:
-    words: list[bytes] = []
-    vectors: list[NDArray[np.float32]] = []
-    position = 0
-    while len(rows.words) + len(words) < target:
-        space = buffer.find(b" ", position)
-        end = space + 1 + 4 * rows.dim
-        if space < 0 or end > len(buffer):
-            break
-        # word2vec writes a line end after each vector, gensim does not.
-        words.append(buffer[position:space].lstrip(b"\n"))
-        vectors.append(np.frombuffer(buffer, "<f4", rows.dim, space + 1))
-        position = end
-    if words:
-        rows.add(words, np.stack(vectors))
-    return buffer[position:]

@@ -201,6 +201,9 @@ GOOD = "a 1 2 3\nb 4 5 6\n"
         ("2 2\n" + GOOD, line(2) + "expected a word and 2 numbers"),
         ("0 3\n", "expected at least one word, the file has no rows"),
         ("2 0\na\nb\n", line(1) + "expected dimension >= 1, got 0"),
+        ("2 " + "9" * 5000 + "\n", line(1) + "the vector of '2' .* too large for float32"),
+        ("9" * 5000 + " 3\n" + GOOD, line(2) + "expected a word and 1 numbers"),
+        ("9999999999 9999999999\n" + GOOD, line(2) + "expected a word and 9999999999 numbers"),
         ("", "expected at least one word, the file is empty"),
     ],
 )
