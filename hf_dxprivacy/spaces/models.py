@@ -30,9 +30,22 @@ from hf_dxprivacy.text import TokenVocabulary
 
 EXTRA = "models"
 
-_CONFIG = "config.json"
 _WHOLE = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
+_STATIC_FILES = ("config.json", "model.safetensors", "tokenizer.json")
+
+# The last is that of models of images and sounds, which embed no tokens.
+_REFUSALS = OSError, ValueError, KeyError, AttributeError, ImportError, NotImplementedError
+
+# Words, their vectors and where they come from.
+Described = tuple[tuple[str, ...], NDArray[np.floating], dict[str, Any]]
+
+# Names of scripts such as "latin"; "main", that of most words; None for all.
+Scripts = Sequence[str] | Literal["main"] | None
+
+# Letters whose Unicode name does not start with a script.
+_NO_SCRIPT = {"modifier", "feminine", "masculine", "micro"}
+_BROKEN = "\ufffd"
 
 
 @dataclass(frozen=True)
@@ -73,7 +86,7 @@ class TransformersModel:
                     "a local folder"
                 )
             return cls(str(name), None, access)
-        _, commit = fetch(str(name), [_CONFIG], revision, access)
+        _, commit = fetch(str(name), ["config.json"], revision, access)
         return cls(str(name), commit, access)
 
     @property
@@ -100,10 +113,7 @@ class TransformersModel:
             return factory.from_pretrained(self.name, trust_remote_code=False, **hub)
 
     def input_embedding(self, rows: Sequence[int]) -> tuple[str, NDArray[np.float32]]:
-        """Read rows of the input embedding.
-
-        Args:
-            rows: Ids of tokens.
+        """Read some rows of the input embedding.
 
         Returns:
             The name of the model's class and a (len(rows), n) float32 matrix.
@@ -133,47 +143,43 @@ class TransformersModel:
         return type(model).__name__, stored[torch.tensor(rows)].float().numpy()
 
     def _read(self, name: str) -> Any:
+        """Read a tensor from the safetensors file, or from the one of several that has it."""
         file = self._first_of(_WHOLE, _INDEX)
         if file.name == _INDEX:
-            file = self._part_with(name, file)
+            try:
+                files = dict(json.loads(file.read_text("utf-8"))["weight_map"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise ArtifactError(f"{file}: expected an index of safetensors files") from error
+            part = files[self._stored_name(name, files)]
+            if Path(str(part)).name != part:
+                raise ArtifactError(f"{self.name}: expected the name of a file, got {part!r}")
+            file = self._first_of(part)
         try:
             with safe_open(file, framework="pt") as tensors:
                 return tensors.get_tensor(self._stored_name(name, tensors.keys()))
         except SafetensorError as error:
             raise ArtifactError(f"{file}: {error}; fetch it again") from error
 
-    def _part_with(self, name: str, index: Path) -> Path:
-        try:
-            files = dict(json.loads(index.read_text("utf-8"))["weight_map"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise ArtifactError(f"{index}: expected an index of safetensors files") from error
-        return self._first_of(files[self._stored_name(name, files)])
-
     def _first_of(self, *names: str) -> Path:
         """Return the first file of these names that there is."""
         failure: HubError | None = None
+        folder = Path(self.name)
         for name in names:
             try:
-                path = self._file(name)
+                if self.commit is not None:
+                    folder, _ = fetch(self.commit.repo_id, [name], self.commit.sha, self.access)
             except HubFileNotFoundError:
                 continue
             except HubError as error:
                 # Without network, a file that does not exist looks like one that was not fetched.
                 failure = failure or error
                 continue
-            if path.is_file():
-                return path
+            if (folder / name).is_file():
+                return folder / name
         raise failure or ArtifactError(
             f"{self.name}: there is no {' or '.join(names)}; only safetensors files are read, for "
             "others can execute code, so convert the weights"
         )
-
-    def _file(self, name: str) -> Path:
-        if Path(str(name)).name != name:
-            raise ArtifactError(f"{self.name}: expected the name of a file, got {name!r}")
-        if self.commit is None:
-            return Path(self.name) / name
-        return fetch(self.commit.repo_id, [name], self.commit.sha, self.access)[0] / name
 
     def _stored_name(self, name: str, stored: Iterable[str]) -> str:
         """Find a parameter, whose name in a file may have another prefix than in the model.
@@ -192,24 +198,10 @@ class TransformersModel:
     def _explained(self, what: str) -> Iterator[None]:
         try:
             yield
-        except (OSError, ValueError, KeyError, AttributeError, ImportError) as error:
+        except _REFUSALS as error:
             raise InvalidValueError(
                 f"{self.name}: transformers cannot load the {what}: {error}"
             ) from error
-
-
-# Words, their vectors and where they come from.
-Described = tuple[tuple[str, ...], NDArray[np.floating], dict[str, Any]]
-
-# Names of scripts such as "latin"; "main", that of most words; None for all.
-Scripts = Sequence[str] | Literal["main"] | None
-
-_STATIC_FILES = ("config.json", "model.safetensors", "tokenizer.json")
-
-
-# Letters whose Unicode name does not start with a script.
-_NO_SCRIPT = {"modifier", "feminine", "masculine", "micro"}
-_BROKEN = "\ufffd"
 
 
 def read_transformers(
@@ -223,14 +215,15 @@ def read_transformers(
     transformers = require("transformers", EXTRA)
     require("torch", EXTRA)
     checkpoint = TransformersModel.find(model_id, revision, access)
-    tokenizer = checkpoint.load(transformers.AutoTokenizer, "tokenizer")
-    vocabulary = TokenVocabulary.of(tokenizer)
-    chosen = _on_one_line(vocabulary.ordinary) if subwords else vocabulary.whole_words()
-    chosen, kept = _in_scripts(chosen, vocabulary, scripts)
-    _require_some(chosen, checkpoint.name)
+    vocabulary = TokenVocabulary.of(checkpoint.load(transformers.AutoTokenizer, "tokenizer"))
+    tokens = vocabulary.whole_words()
+    if subwords:
+        # A vocabulary file has one token a line.
+        ordinary = vocabulary.ordinary.items()
+        tokens = {s: token for s, token in ordinary if s and "\n" not in s and "\r" not in s}
+    chosen, described = _in_scripts(tokens, vocabulary, scripts, checkpoint.name)
     model, vectors = checkpoint.input_embedding(list(chosen.values()))
-    provenance = checkpoint.origin | {"model": model} | _counts(vocabulary, chosen) | kept
-    return tuple(chosen), vectors, provenance
+    return tuple(chosen), vectors, checkpoint.origin | {"model": model} | described
 
 
 def read_static(model: Any, scripts: Scripts) -> Described:
@@ -238,29 +231,25 @@ def read_static(model: Any, scripts: Scripts) -> Described:
     static = require("model2vec", EXTRA).StaticModel
     origin = {"source": "model2vec"}
     if isinstance(model, (str, Path)):
-        model, origin = _load_static(static, model)
+        name, folder = model, Path(model)
+        origin = {"source": folder.resolve().name}
+        if not folder.is_dir():
+            folder, commit = fetch(str(name), _STATIC_FILES)
+            origin = {"source": commit.repo_id, "commit": commit.sha}
+        try:
+            model = static.from_pretrained(folder)
+        except (OSError, ValueError, KeyError, SafetensorError) as error:
+            raise InvalidValueError(f"{name}: model2vec cannot load it: {error}") from error
     if not isinstance(model, static):
         raise InvalidTypeError(
             "expected a model2vec StaticModel, the folder of one or its repository on the Hub, "
             f"got a {type(model).__name__}"
         )
     vocabulary = TokenVocabulary.of(model.tokenizer)
-    chosen, kept = _in_scripts(vocabulary.whole_words(), vocabulary, scripts)
-    _require_some(chosen, origin["source"])
+    words = vocabulary.whole_words()
+    chosen, described = _in_scripts(words, vocabulary, scripts, origin["source"])
     vectors = _static_vectors(model, np.array(list(chosen.values())))
-    provenance = origin | {"model": type(model).__name__} | _counts(vocabulary, chosen) | kept
-    return tuple(chosen), vectors, provenance
-
-
-def _load_static(static: Any, name: str | Path) -> tuple[Any, dict[str, str]]:
-    folder, origin = Path(name), {"source": Path(name).resolve().name}
-    if not folder.is_dir():
-        folder, commit = fetch(str(name), _STATIC_FILES)
-        origin = {"source": commit.repo_id, "commit": commit.sha}
-    try:
-        return static.from_pretrained(folder), origin
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise InvalidValueError(f"{name}: model2vec cannot load it: {error}") from error
+    return tuple(chosen), vectors, origin | {"model": type(model).__name__} | described
 
 
 def _static_vectors(model: Any, tokens: NDArray[np.int64]) -> NDArray[np.floating]:
@@ -282,37 +271,42 @@ def _static_vectors(model: Any, tokens: NDArray[np.int64]) -> NDArray[np.floatin
     return vectors
 
 
-def _on_one_line(tokens: dict[str, int]) -> dict[str, int]:
-    # A vocabulary file has one token a line.
-    return {s: token for s, token in tokens.items() if s and "\n" not in s and "\r" not in s}
-
-
 def _in_scripts(
-    tokens: dict[str, int], vocabulary: TokenVocabulary, scripts: Scripts
+    tokens: dict[str, int], vocabulary: TokenVocabulary, scripts: Scripts, source: str
 ) -> tuple[dict[str, int], dict[str, Any]]:
-    """Leave out the tokens with letters of other scripts, and say in the provenance which stay."""
+    """Leave out the tokens with letters of other scripts, and describe for the provenance which."""
     if isinstance(scripts, str) and scripts != "main":
         raise InvalidTypeError(f"expected scripts to be a list of names, got {scripts!r}")
-    if scripts is None:
-        return tokens, {"scripts": None}
-    texts = {string: vocabulary.text(token) for string, token in tokens.items()}
-    found = {string: _scripts_of(text) for string, text in texts.items()}
-    if scripts == "main":
-        counts = Counter(script for some in found.values() for script in some)
-        wanted = {script for script, _ in counts.most_common(1)}
-    else:
-        wanted = {name.lower() for name in scripts}
-    if unknown := sorted(wanted - set().union(*found.values())):
+    wanted: set[str] = set()
+    if scripts is not None:
+        texts = {string: vocabulary.text(token) for string, token in tokens.items()}
+        found = {string: _scripts_of(text) for string, text in texts.items()}
+        if scripts == "main":
+            counts = Counter(script for some in found.values() for script in some)
+            wanted = {script for script, _ in counts.most_common(1)}
+        else:
+            wanted = {name.lower() for name in scripts}
+        present = set().union(*found.values())
+        if unknown := sorted(wanted - present):
+            raise InvalidValueError(
+                f"expected scripts that the words of the model have, got {', '.join(unknown)}; "
+                f"they have {', '.join(sorted(present)) or 'none'}"
+            )
+        tokens = {
+            string: token
+            for string, token in tokens.items()
+            if found[string] <= wanted and _BROKEN not in texts[string]
+        }
+    if not tokens:
         raise InvalidValueError(
-            f"expected scripts that the words of the model have, got {', '.join(unknown)}; they "
-            f"have {', '.join(sorted(set().union(*found.values()))) or 'none'}"
+            f"{source}: the tokenizer has nothing but special tokens and pieces of words; check "
+            "that it is complete, or use another model"
         )
-    chosen = {
-        string: token
-        for string, token in tokens.items()
-        if found[string] <= wanted and _BROKEN not in texts[string]
+    total, special = len(vocabulary.strings), len(vocabulary.special)
+    return tokens, {
+        "tokens": {"all": total, "special": special, "taken": len(tokens)},
+        "scripts": None if scripts is None else sorted(wanted),
     }
-    return chosen, {"scripts": sorted(wanted)}
 
 
 def _scripts_of(text: str) -> set[str]:
@@ -320,16 +314,3 @@ def _scripts_of(text: str) -> set[str]:
     names = (unicodedata.name(letter, "") for letter in text if letter.isalpha())
     plain = (name.removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ") for name in names)
     return {name.partition(" ")[0].lower() for name in plain if name} - _NO_SCRIPT
-
-
-def _require_some(chosen: dict[str, int], source: str) -> None:
-    if not chosen:
-        raise InvalidValueError(
-            f"{source}: the tokenizer has nothing but special tokens and pieces of words; check "
-            "that it is complete, or use another model"
-        )
-
-
-def _counts(vocabulary: TokenVocabulary, chosen: dict[str, int]) -> dict[str, Any]:
-    total, special = len(vocabulary.strings), len(vocabulary.special)
-    return {"tokens": {"all": total, "special": special, "taken": len(chosen)}}

@@ -341,8 +341,9 @@ def test_a_config_that_transformers_refuses(folder: Path, config: str, message: 
         EmbeddingSpace.from_transformers(folder)
 
 
-def test_a_model_without_a_token_embedding(folder: Path) -> None:
-    config = {"model_type": "vit", "hidden_size": 16, "num_attention_heads": 2}
+@pytest.mark.parametrize("kind", ["vit", "clip"])
+def test_a_model_without_a_token_embedding(folder: Path, kind: str) -> None:
+    config = {"model_type": kind, "hidden_size": 16, "num_attention_heads": 2}
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(InvalidValueError, match="cannot load the model"):
         EmbeddingSpace.from_transformers(folder)
