@@ -1,6 +1,6 @@
 """A rooted tree over the words of a space, laid out so that every cluster is a range of places."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -32,9 +32,9 @@ class Hierarchy:
     the root of a single word. Every other cluster has at least two children.
 
     Attributes:
-        order: (V,) int32, the word (row of the vocabulary) at each source.
+        order: (V,) int32, the word (row of the vocabulary) at each place.
         parents: (C+V,) int32: the cluster around each cluster, −1 for the root, followed by the
-            least cluster around the word at each source.
+            least cluster around the word at each place.
         starts: (C,) int32, first place of each cluster.
         sizes: (C,) int32, number of words of each cluster.
         method: How the tree was made, in words.
@@ -63,10 +63,9 @@ class Hierarchy:
         return len(self.order)
 
     def __repr__(self) -> str:
-        depth = int(self.depths.max())
         return (
             f"{type(self).__name__}({len(self)} words in {len(self.sizes)} clusters, "
-            f"depth {depth}, {self.method!r})"
+            f"depth {int(self.depths.max())}, {self.method!r})"
         )
 
     @classmethod
@@ -95,7 +94,7 @@ class Hierarchy:
             raise InvalidValueError(
                 f"expected each parent to be -1 or a cluster, from {size} to {len(above) - 1}"
             )
-        return cls(*_laid_out(above, size), method)
+        return cls(**_laid_out(above, size), method=method)
 
     @classmethod
     def from_merges(cls, merges: ArrayLike, size: int, method: str = "") -> "Hierarchy":
@@ -126,14 +125,12 @@ class Hierarchy:
             groups: For each group the cluster that it is put into, and its number of words. They
                 are numbered from V on.
         """
-        old, clusters = len(self), len(self.sizes)
-        counts = [count for _, count in groups]
-        size = old + sum(counts)
-        above = self.parents[1:clusters].astype(np.int64) + size
+        clusters, counts = len(self.sizes), [count for _, count in groups]
+        size = len(self) + sum(counts)
         parents = [
             self.homes + size,
             np.repeat(size + clusters + np.arange(len(groups)), counts),
-            np.append(-1, above),
+            np.append(-1, self.parents[1:clusters].astype(np.int64) + size),
             np.array([size + cluster for cluster, _ in groups], dtype=np.int64),
         ]
         return self.from_parents(np.concatenate(parents), size, self.method)
@@ -144,9 +141,7 @@ class Hierarchy:
         Args:
             rows: (m,) different rows, at least one.
         """
-        wanted = np.zeros(len(self), dtype=np.int64)
-        wanted[self.places[rows]] = 1
-        before = np.append(0, np.cumsum(wanted))
+        before = np.append(0, np.cumsum(np.isin(self.order, rows)))
         held = before[self.starts + self.sizes] - before[self.starts]
         enough = np.flatnonzero(2 * held >= len(rows))
         return int(enough[self.sizes[enough].argmin()])
@@ -215,12 +210,9 @@ class Hierarchy:
         return tuple(found)
 
     def path_sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return, for each cluster, the sum of values over it and all clusters around it, (C,).
+        """Return, for each cluster, the sum of (C,) values over it and all clusters around it.
 
         By doubling, in O(C·log depth): log₂(depth) roundings, whatever the shape of the tree.
-
-        Args:
-            values: (C,) float64.
         """
         sums = np.append(values, 0.0)
         for above in self.ancestors:
@@ -228,22 +220,25 @@ class Hierarchy:
         return sums[:-1]
 
     def common_clusters(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the least cluster that holds both words of each pair, (m,).
-
-        Args:
-            a: (m,) rows.
-            b: (m,) rows.
-        """
+        """Return the least cluster that holds both words of each pair of rows, (m,)."""
         # The sentinel holds everything, so that no climb ends there.
         starts, stops = np.append(self.starts, -1), np.append(self.starts + self.sizes, 2**31 - 1)
-        current, places = self.homes[a], self.places[b]
+        place = self.places[b]
+        return self._climbed(
+            self.homes[a], lambda around: (place < starts[around]) | (place >= stops[around])
+        )
+
+    def _climbed(
+        self, current: NDArray[np.int64], is_too_small: Callable[[NDArray[np.int64]], Any]
+    ) -> NDArray[np.int64]:
+        """Return the first cluster on the way up from each, itself included, that is large enough.
+
+        Those around one that is large enough are so too.
+        """
         for above in reversed(self.ancestors):
             candidate = above[current]
-            beside = (places < starts[candidate]) | (places >= stops[candidate])
-            current = np.where(beside, candidate, current)
-        beside = (places < starts[current]) | (places >= stops[current])
-        clusters: NDArray[np.int64] = np.where(beside, self.ancestors[0][current], current)
-        return clusters
+            current = np.where(is_too_small(candidate), candidate, current)
+        return np.where(is_too_small(current), self.ancestors[0][current], current)
 
     def common_sizes(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return |C(a, b)|, the size of the least cluster that holds both words, (m,) int64.
@@ -262,19 +257,14 @@ class Hierarchy:
         return sizes
 
     def enclosing_sizes(self, least: int) -> NDArray[np.int64]:
-        """Return the size of the least cluster around each word that has so many words, (V,).
+        """Return the size of the least cluster of at least so many words around each word, (V,).
 
-        Args:
-            least: At least so many; V where there is no such cluster.
+        V where there is none.
         """
         sizes = np.append(self.sizes, 2**31 - 1)
-        current = self.homes
-        for above in reversed(self.ancestors):
-            candidate = above[current]
-            current = np.where(sizes[candidate] < least, candidate, current)
-        current = np.where(sizes[current] < least, self.ancestors[0][current], current)
-        enclosing: NDArray[np.int64] = np.minimum(sizes[current], len(self))
-        return enclosing
+        enclosing = sizes[self._climbed(self.homes, lambda around: sizes[around] < least)]
+        capped: NDArray[np.int64] = np.minimum(enclosing, len(self))
+        return capped
 
     def chain(self, row: int) -> list[int]:
         """Return the clusters around a word, from the least to the root."""
@@ -381,10 +371,8 @@ def _check(
         raise InvalidValueError("the clusters of the tree are not in preorder")
 
 
-def _laid_out(
-    above: NDArray[np.int64], size: int
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the fields of a `Hierarchy` from the parents of its nodes."""
+def _laid_out(above: NDArray[np.int64], size: int) -> dict[str, Any]:
+    """Return the arrays of a `Hierarchy` by name, from the parents of its nodes."""
     root = len(above)
     parents = np.append(np.where(above < 0, root, above), -1)
     by_parent = np.argsort(parents[:root], kind="stable")
@@ -424,6 +412,4 @@ def _laid_out(
             sizes.append(words[node])
         else:
             number[node] = outside
-    arrays = order, of_clusters + of_words, starts, sizes
-    one, two, three, four = (np.array(values, dtype=_DTYPE) for values in arrays)
-    return one, two, three, four
+    return {"order": order, "parents": of_clusters + of_words, "starts": starts, "sizes": sizes}

@@ -10,7 +10,7 @@ which are reducible, that gives the same tree as merging the nearest pair one at
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 import faiss
 import numpy as np
@@ -20,7 +20,6 @@ from tqdm import tqdm
 from hf_dxprivacy.errors import InvalidValueError, require_one_of
 from hf_dxprivacy.spaces import metrics
 from hf_dxprivacy.spaces.hierarchy import Hierarchy
-from hf_dxprivacy.spaces.metrics import lorentz_image
 
 METHODS = ("average", "ward", "parts")
 
@@ -55,16 +54,28 @@ def build(
         InvalidValueError: If there is no such method for this metric.
     """
     require_one_of(METHODS if metric == "euclidean" else METHODS[:1], method=method)
-    points, linkage = _points(vectors, metric, method)
-    groups = _equal_rows(points)
+    linkage: Linkage = "ward" if method == "ward" else "average"
+    points: Any
+    if metric == "poincare":
+        points, linkage = metrics.lorentz_image(vectors), "hyperbolic"
+    else:
+        points = np.zeros(vectors.shape, dtype=np.float32)
+        for block in metrics.blocks(0, len(vectors)):
+            exact = vectors[block].astype(np.float64)
+            lengths = np.linalg.norm(exact, axis=1, keepdims=True)
+            points[block] = exact / np.where(lengths > 0, lengths, 1.0)
+    # Different vectors, numbered in the order they first come in. −0 is 0.
+    known: dict[bytes, int] = {}
+    groups = np.array([known.setdefault((row + 0.0).tobytes(), len(known)) for row in points])
     first = np.unique(groups, return_index=True)[1]
     different, counts = points[first], np.bincount(groups)
     by_parts = method == "parts" or (linkage != "hyperbolic" and len(different) > LARGEST)
     with tqdm(total=len(different) - 1, desc="Clustering", disable=not progress) as bar:
-        if by_parts:
-            merges = agglomerate_by_parts(different, linkage, PART, counts, bar)
-        else:
-            merges = agglomerate(different, linkage, counts, bar)
+        merges = (
+            agglomerate_by_parts(different, linkage, PART, counts, bar)
+            if by_parts
+            else agglomerate(different, linkage, counts, bar)
+        )
     size = len(points)
     parents = np.full(size + 2 * len(different) - 1, -1)
     parents[:size] = size + groups
@@ -105,36 +116,12 @@ def from_relations(words: Sequence[str], relations: Iterable[tuple[str, str]]) -
     return Hierarchy.from_parents([*homes, *parents], len(words), "taxonomy")
 
 
-def _points(
-    vectors: NDArray[np.floating], metric: str, method: str
-) -> tuple[NDArray[np.floating], Linkage]:
-    if metric == "poincare":
-        return lorentz_image(vectors), "hyperbolic"
-    points = np.zeros(vectors.shape, dtype=np.float32)
-    for block in metrics.blocks(0, len(vectors)):
-        exact = vectors[block].astype(np.float64)
-        lengths = np.linalg.norm(exact, axis=1, keepdims=True)
-        points[block] = exact / np.where(lengths > 0, lengths, 1.0)
-    return points, "ward" if method == "ward" else "average"
-
-
-def _equal_rows(points: NDArray[np.floating]) -> NDArray[np.int64]:
-    """Number the different rows in the order they first come in, (V,)."""
-    known: dict[bytes, int] = {}
-    return np.array([known.setdefault(row.tobytes(), len(known)) for row in points])
-
-
 @dataclass
 class _Clusters:
     """The A clusters that are left.
 
-    Attributes:
-        linkage: The kind of linkage.
-        means: (A, n) mean of the points of each.
-        counts: (A,) number of points.
-        nodes: (A,) number in the tree.
-        nearest: (A,) position of the nearest other cluster; −1 if not known.
-        gaps: (A,) dissimilarity to it.
+    Of each the mean and the number of its points, its number in the tree, the position of the
+    nearest other cluster, −1 if not known, and the dissimilarity to it.
     """
 
     linkage: Linkage
@@ -172,11 +159,7 @@ class _Clusters:
             self.gaps[rows] = gaps[here, self.nearest[rows]]
 
     def merge(self, first: int) -> NDArray[np.int64]:
-        """Merge all pairs that are nearest to each other, into nodes from `first` on.
-
-        Returns:
-            (k, 2) the nodes that were merged.
-        """
+        """Merge all pairs that are nearest to each other, into nodes from `first` on; (k, 2)."""
         here = np.arange(len(self.nodes))
         a = np.flatnonzero((self.nearest[self.nearest] == here) & (here < self.nearest))
         if not len(a):
@@ -189,21 +172,17 @@ class _Clusters:
         self.means[a] += share * (self.means[b] - self.means[a])
         self.counts[a] = total
         self.nodes[a] = first + np.arange(len(a))
-        gone = np.zeros(len(here), dtype=np.bool_)
-        gone[b] = True
-        changed = gone.copy()
+        kept = np.ones(len(here), dtype=np.bool_)
+        kept[b] = False
+        changed = ~kept
         changed[a] = True
         # No other cluster has come nearer: that is what reducible means.
         self.nearest[changed | changed[self.nearest]] = -1
-        self._keep(~gone)
-        return pairs
-
-    def _keep(self, kept: NDArray[np.bool_]) -> None:
-        moved = np.cumsum(kept) - 1
         known = self.nearest >= 0
-        self.nearest[known] = moved[self.nearest[known]]
+        self.nearest[known] = (np.cumsum(kept) - 1)[self.nearest[known]]
         for name in ("means", "counts", "nodes", "nearest", "gaps"):
             setattr(self, name, getattr(self, name)[kept])
+        return pairs
 
 
 def agglomerate(
@@ -257,16 +236,14 @@ def agglomerate_by_parts(
         linkage: "average" or "ward".
         part_size: The most points of a part, at least 1.
         counts: As for `agglomerate`.
-        bar: Is told of every merge.
+        bar: As for `agglomerate`.
 
     Returns:
         (V−1, 2) merges, as `agglomerate` does.
     """
-    size = len(points)
+    size = first = len(points)
     counts = np.ones(size, dtype=np.int64) if counts is None else counts
-    merges: list[NDArray[np.int64]] = []
-    first = size
-    tops, means, totals = [], [], []
+    merges, tops, means, totals = [], [], [], []
     for part in _parts(points, np.arange(size), part_size):
         inside = agglomerate(points[part], linkage, counts[part], bar)
         # Numbers of the part's own become numbers of the whole.
@@ -277,8 +254,7 @@ def agglomerate_by_parts(
         means.append(np.average(points[part], axis=0, weights=counts[part]))
         totals.append(counts[part].sum())
     above = agglomerate(np.array(means, dtype=points.dtype), linkage, np.array(totals), bar)
-    merges.append(np.concatenate([tops, first + np.arange(len(above))])[above])
-    return np.concatenate(merges)
+    return np.concatenate([*merges, np.concatenate([tops, first + np.arange(len(above))])[above]])
 
 
 def _parts(

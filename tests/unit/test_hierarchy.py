@@ -144,6 +144,9 @@ def test_parts_are_linked_inside_and_then_with_each_other() -> None:
 def test_equal_vectors_are_one_cluster() -> None:
     vectors = np.random.default_rng(1).normal(size=(40, 4))
     vectors[5:15] = vectors[5]
+    # Zeros of either sign are equal.
+    vectors[5:15, 0] = 0.0
+    vectors[6:15:2, 0] = -0.0
     space = EmbeddingSpace.from_vectors([f"w{k}" for k in range(40)], vectors)
     tree = space.build_hierarchy(progress=False).hierarchy
     assert tree is not None
