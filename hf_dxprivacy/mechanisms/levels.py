@@ -85,7 +85,7 @@ class LogPartition:
         moments = np.zeros((DEGREE + 1, len(ids), self._inside + 1))
         size = len(self._distances.vectors)
         for start in range(0, size, COLUMNS):
-            block = self._distances.rows(ids, slice(start, min(start + COLUMNS, size)))
+            block = self._distances.distances(ids, slice(start, min(start + COLUMNS, size)))
             for row in range(0, len(ids), SORTED_ROWS):
                 part = slice(row, row + SORTED_ROWS)
                 self._sort_in(moments[:, part], block[part])
@@ -220,7 +220,7 @@ def _largest_ratios(
     def compare(mine: Sequence[tuple[slice, slice]]) -> NDArray[np.float64]:
         best = np.zeros(len(log_sums))
         for rows, columns in mine:
-            inverse = distances.rows(np.arange(rows.start, rows.stop), columns)
+            inverse = distances.distances(np.arange(rows.start, rows.stop), columns)
             # Words at distance 0 have the same law; they take no part.
             np.divide(1.0, inverse, out=inverse, where=inverse > 0)
             _raise_ratios(best, log_sums[:, rows], log_sums[:, columns], inverse)

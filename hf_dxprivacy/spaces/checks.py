@@ -1,6 +1,7 @@
 """Validation of the words and vectors of a space."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,8 +48,13 @@ def as_words(words: Iterable[str]) -> tuple[str, ...]:
     listed = tuple(words)
     if not listed:
         raise InvalidValueError("expected at least one word, got an empty vocabulary")
-    if _all_fit(listed):
-        return listed
+    # Hundreds of thousands of words are looked at together, and one by one only if one is bad.
+    if set(map(type, listed)) == {str} and all(listed):
+        text = "\n".join(listed)
+        if text.count("\n") < len(listed) and "\r" not in text:
+            with suppress(UnicodeEncodeError):
+                text.encode()
+                return listed
     for row, word in enumerate(listed):
         if not isinstance(word, str):
             raise InvalidTypeError(f"expected words to be strings, got {word!r} at row {row}")
@@ -56,29 +62,11 @@ def as_words(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(map(str, listed))
 
 
-def _all_fit(words: tuple[str, ...]) -> bool:
-    """Tell at once whether no word needs to be looked at: there may be hundreds of thousands."""
-    if set(map(type, words)) != {str} or not all(words):
-        return False
-    text = "\n".join(words)
-    if text.count("\n") >= len(words) or "\r" in text:
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def check_word(word: str, where: str) -> None:
     """Require a word to fit on one line of a UTF-8 file.
 
-    Args:
-        word: The word.
-        where: Its place, for the message.
-
     Raises:
-        InvalidValueError: If it is empty, holds a line break or a lone surrogate.
+        InvalidValueError: If it is empty, holds a line break or a lone surrogate; says `where`.
     """
     if not word:
         raise InvalidValueError(f"{where}: the word is empty; remove this row")
@@ -100,16 +88,12 @@ def index_of(words: tuple[str, ...]) -> dict[str, int]:
         InvalidValueError: If a word occurs twice; names it and both rows.
     """
     index = dict(zip(words, range(len(words)), strict=True))
-    if len(index) == len(words):
-        return index
-    seen: dict[str, int] = {}
-    for row, word in enumerate(words):
-        if word in seen:
-            raise InvalidValueError(
-                f"the word {word!r} occurs twice, at rows {seen[word]} and {row}; "
-                "keep one vector per word"
-            )
-        seen[word] = row
+    if len(index) < len(words):
+        first = next(row for row, word in enumerate(words) if index[word] != row)
+        raise InvalidValueError(
+            f"the word {words[first]!r} occurs twice, at rows {first} and "
+            f"{words.index(words[first], first + 1)}; keep one vector per word"
+        )
     return index
 
 
@@ -155,11 +139,8 @@ def check_vectors(words: tuple[str, ...], vectors: NDArray[np.floating], metric:
                 f"the vector of {words[row]!r} (row {row}) has an entry that is NaN, infinite or "
                 f"beyond {LARGEST:g}; remove the word or repair its vector"
             )
-    if metric == "poincare":
-        _check_inside_ball(words, vectors)
-
-
-def _check_inside_ball(words: tuple[str, ...], vectors: NDArray[np.floating]) -> None:
+    if metric != "poincare":
+        return
     norms = np.sqrt(metrics.squared_norms(vectors, np.zeros(vectors.shape[1])))
     # The gap is exact only for moderate norms; beyond 2 the norm itself is evidence enough.
     outside = np.flatnonzero((norms > 2.0) | ~(metrics.boundary_gap(vectors) > 0.0))

@@ -29,14 +29,7 @@ def blocks(start: int, stop: int, rows: int = BLOCK_ROWS) -> Iterator[slice]:
 
 
 def mean(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return the mean of the rows, summed block by block in float64.
-
-    Args:
-        vectors: (V, n), V >= 1.
-
-    Returns:
-        (n,) float64.
-    """
+    """Return the mean of (V, n) rows, V >= 1, summed block by block; (n,) float64."""
     total = np.zeros(vectors.shape[1])
     for block in blocks(0, len(vectors)):
         total += vectors[block].sum(axis=0, dtype=np.float64)
@@ -54,19 +47,11 @@ def scaled(vectors: NDArray[np.floating], factor: float) -> NDArray[np.floating]
 def squared_norms(
     vectors: NDArray[np.floating], center: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the squared distance of each row from a center.
-
-    Args:
-        vectors: (V, n).
-        center: (n,) float64.
-
-    Returns:
-        (V,) float64.
-    """
+    """Return the squared distance of each of (V, n) rows from a center; (V,) float64."""
     squared = np.empty(len(vectors))
     for block in blocks(0, len(vectors)):
         centred = vectors[block] - center
-        squared[block] = np.einsum("ij,ij->i", centred, centred)
+        squared[block] = _row_products(centred, centred)
     return squared
 
 
@@ -81,8 +66,7 @@ def pair_squared(x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np
         (m,) float64; 0 exactly where two rows are equal.
     """
     difference = x.astype(np.float64) - y
-    squared: NDArray[np.float64] = np.einsum("ij,ij->i", difference, difference)
-    return squared
+    return _row_products(difference, difference)
 
 
 def cross_squared(
@@ -157,13 +141,10 @@ def distance_from_squared(
     cancellation for near points.
 
     Args:
-        squared: ‖u−v‖², of any shape.
+        squared: ‖u−v‖², of any shape, which is that of the result.
         u_gap: 1−‖u‖² > 0, broadcastable to it.
         v_gap: 1−‖v‖² > 0, broadcastable to it.
         out: Receives the result; may be `squared`.
-
-    Returns:
-        Distances in the shape of `squared`.
     """
     result = np.divide(squared, u_gap, out=out)
     result /= v_gap
@@ -174,15 +155,7 @@ def distance_from_squared(
 
 
 def pair_distances(u: NDArray[np.floating], v: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return the hyperbolic distance between matching rows.
-
-    Args:
-        u: (m, n) points, norms below 1.
-        v: (m, n) points, norms below 1.
-
-    Returns:
-        (m,) float64.
-    """
+    """Return the hyperbolic distance between matching rows of (m, n) points; (m,) float64."""
     return distance_from_squared(pair_squared(u, v), boundary_gap(u), boundary_gap(v))
 
 
@@ -204,16 +177,13 @@ def mobius_add(u: NDArray[np.floating], v: NDArray[np.floating]) -> NDArray[np.f
     u_gap = boundary_gap(u)[:, None]
     v_gap = np.maximum(boundary_gap(v), 0.0)[:, None]
     total = u + v
-    squared = np.einsum("ij,ij->i", total, total)[:, None]
+    squared = _row_products(total, total)[:, None]
     result: NDArray[np.float64] = (squared * u + u_gap * total) / (u_gap * v_gap + squared)
     return result
 
 
 def lorentz_image(points: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return the points on the hyperboloid: (1+‖u‖², 2u)/(1−‖u‖²).
-
-    Args:
-        points: (m, n) points of the ball, norms below 1.
+    """Return (m, n) points of the ball on the hyperboloid: (1+‖u‖², 2u)/(1−‖u‖²).
 
     Returns:
         (m, n+1) float64, time coordinate first.

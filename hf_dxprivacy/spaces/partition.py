@@ -2,10 +2,17 @@
 
 Words are clustered, and put in order by cluster and by distance from the centroid; a block is a run
 of equal length of that order. In high dimensions distances concentrate, so a single lower bound per
-block is tight. The bounds are minima of products on an `IntegerLattice`, the same in every batch.
+block is tight. The bounds are minima of products on a lattice so coarse that they are exact.
+
+A product of matrices of whole numbers is exact in floating point, whatever the order of its sums,
+if no sum leaves the range in which whole numbers are exact. By Cauchy-Schwarz none does if the
+vectors are short enough. So bounds are the same in any batch, with any number of threads and on any
+device. Between processors of different makes only the step of the lattice may differ, in its last
+digit.
 """
 
 import hashlib
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,8 +24,7 @@ from hf_dxprivacy import _runtime
 from hf_dxprivacy._runtime import block_rows, full_float32, lazy_property, open_device
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import metrics
-from hf_dxprivacy.spaces.distances import Distances
-from hf_dxprivacy.spaces.lattice import IntegerLattice, Rounded
+from hf_dxprivacy.spaces.distances import MODERATE, Distances
 
 BLOCKS = 512
 # Clusters, found among some of the words by some rounds of k-means.
@@ -29,23 +35,95 @@ ROWS, COLUMNS = 1024, 1024
 FINISHED = 128
 # Factors of a smaller vocabulary are kept, which is a fifth faster for short texts.
 KEPT_NUMBERS = 1 << 24
-# What is taken off a bound for rounding that is not of the lattice.
+# Copies of a block of products that a device of torch holds at once.
+COPIES = 2
+
+# Norms in units of the lattice: sums up to 2·norm² are exact whole numbers in that dtype.
+LONGEST = {"euclidean": (np.float32, 2890.0), "poincare": (np.float64, 3e7)}
+# The lattice is made for norms up to so many times the median. A longer vector is moved nearer.
+OUTLIER = 4.0
+SHORTEST = 1e-150
+# What rounding other than to the lattice may change in an error or a bound, many times over.
 ROUNDING = 1e-6
 
 
-def first_places(size: int, count: int) -> NDArray[np.int64]:
-    """Return the first place of each block in the order of so many words, and their number."""
-    return np.arange(count + 1, dtype=np.int64) * size // count
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """Vectors in units of a lattice.
+
+    Attributes:
+        whole: (m, n) whole numbers.
+        half_norms: (m,) halves of their squared norms, rounded down.
+    """
+
+    whole: NDArray[np.floating]
+    half_norms: NDArray[np.floating]
+
+    def as_queries(self) -> NDArray[np.floating]:
+        """Return (m, n+2) factors; see `as_words`."""
+        ones = np.ones_like(self.half_norms)
+        return np.column_stack([-self.whole, ones, self.half_norms])
+
+    def as_words(self) -> NDArray[np.floating]:
+        """Return (m, n+2) factors, whose products with queries are halves of squared distances.
+
+        A product is at most 1 below, and never above.
+        """
+        return np.column_stack([self.whole, self.half_norms, np.ones_like(self.half_norms)])
+
+    def nearest(self, centers: "Rounded") -> NDArray[np.int64]:
+        """Return the nearest of some centers to each vector, (m,)."""
+        nearest: NDArray[np.int64] = (self.as_words() @ centers.as_queries().T).argmin(axis=1)
+        return nearest
 
 
-@dataclass(frozen=True)
-class _Extremes:
-    """Extremes over the words of each block, (blocks,) each."""
+class IntegerLattice:
+    """A lattice around the centroid of the words.
 
-    nearest: NDArray[np.float64]
-    farthest: NDArray[np.float64]
-    error: NDArray[np.float64]
-    stretch: NDArray[np.float64]
+    Args:
+        distances: The distances of V words of n dimensions.
+
+    Attributes:
+        unit: Its step.
+        errors: (V+1,) largest distance of a word from its point; then of the centroid.
+    """
+
+    def __init__(self, distances: Distances) -> None:
+        self._dtype, longest = LONGEST[distances.metric]
+        self._vectors = distances.vectors
+        norms = np.sqrt(distances.squared_norms)
+        moderate = MODERATE[0] < norms.max() ** 2 < MODERATE[1]
+        # Exactly what the rounded vectors are measured from.
+        self._center = distances.centroid.astype(self._dtype if moderate else np.float64)
+        # Up to this norm vectors are only rounded.
+        usual = OUTLIER * float(np.median(norms[norms > 0])) if norms.any() else 0.0
+        reach = max(SHORTEST, min(float(norms.max()), usual))
+        # Rounding to whole numbers lengthens a vector by half of √n at most.
+        self.unit = reach / (longest - math.sqrt(len(self._center)))
+        self._factors = np.minimum(1.0, reach / np.maximum(norms, reach)) / self.unit
+        self.errors = np.empty(len(norms))
+        for rows in metrics.blocks(0, len(self._vectors)):
+            ids = np.arange(rows.start, rows.stop)
+            self.errors[rows] = self._error(self._vectors[rows], ids)
+        self.errors[-1:] = self._error(distances.centroid[None], np.array([-1]))
+
+    def rounded(self, ids: NDArray[np.int64]) -> Rounded:
+        """Return the points of the lattice for some words; −1 is the centroid."""
+        centred = self._vectors[ids].astype(self._center.dtype, copy=False) - self._center
+        centred *= self._factors[ids, None]
+        centred[ids < 0] = 0.0
+        return self.whole(centred)
+
+    def whole(self, vectors: NDArray[np.floating]) -> Rounded:
+        """Round vectors that are in units of the lattice."""
+        whole = np.rint(vectors).astype(self._dtype, copy=False)
+        squared = np.einsum("ij,ij->i", whole, whole)
+        return Rounded(whole, np.floor(squared / 2.0))
+
+    def _error(self, vectors: NDArray[np.floating], ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        back = self.unit * self.rounded(ids).whole.astype(np.float64)
+        squared = metrics.pair_squared(vectors - self._center.astype(np.float64), back)
+        return np.sqrt(squared) * (1.0 + ROUNDING)
 
 
 class Partition:
@@ -66,8 +144,9 @@ class Partition:
     ) -> None:
         self._distances = distances
         _runtime.limit_in_worker()
-        self.order = _clustered(self._lattice, len(distances.vectors)) if order is None else order
-        self.starts = first_places(len(self.order), count)
+        size = len(distances.vectors)
+        self.order = _clustered(self._lattice, size) if order is None else order
+        self.starts = np.arange(count + 1, dtype=np.int64) * size // count
         self._gaps = distances.gaps if distances.metric == "poincare" else None
 
     @lazy_property
@@ -85,39 +164,37 @@ class Partition:
             (m, blocks) float32.
         """
         _runtime.limit_in_worker()
-        bounds = np.empty((len(ids), len(self.starts) - 1), dtype=np.float32)
+        count = len(self.starts) - 1
+        bounds = np.empty((len(ids), count), dtype=np.float32)
         for rows in metrics.blocks(0, len(ids), ROWS):
-            halves = self._halves(ids[rows])
-            for part in metrics.blocks(rows.start, rows.stop, FINISHED):
-                columns = slice(part.start - rows.start, part.stop - rows.start)
-                bounds[part] = self._finished(ids[part], halves[:, columns].T)
+            here = ids[rows]
+            queries = self._lattice.rounded(here).as_queries().T
+            step = max(1, self._columns(len(here)) * count // len(self.order))
+            groups = metrics.blocks(0, count, step)
+            halves = np.concatenate([self._least(here, queries, blocks) for blocks in groups])
+            for part in metrics.blocks(0, len(here), FINISHED):
+                done = slice(rows.start + part.start, rows.start + part.stop)
+                bounds[done] = self._finished(here[part], halves[:, part].T)
         # Below the normal numbers single precision rounds up by as much as the half.
         bounds[bounds < np.finfo(np.float32).tiny] = 0.0
         return bounds
-
-    def _halves(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Return (blocks, m) least halves of squared distances, over the gaps of the words."""
-        queries, count = self._lattice.rounded(ids).as_queries().T, len(self.starts) - 1
-        step = max(1, self._columns(len(ids)) * count // len(self.order))
-        groups = metrics.blocks(0, count, step)
-        return np.concatenate([self._least(ids, queries, blocks) for blocks in groups])
 
     def _finished(
         self, ids: NDArray[np.int64], halves: NDArray[np.floating]
     ) -> NDArray[np.float64]:
         """Return (m, blocks) lower bounds of distances."""
-        blocks = self._extremes
+        nearest, farthest, error, stretch = self._extremes
         reach = np.sqrt(2.0 * np.maximum(halves, 0.0, dtype=np.float64)) * self._lattice.unit
-        reach -= blocks.error
-        reach -= self._lattice.errors[ids, None] * blocks.stretch
+        reach -= error
+        reach -= self._lattice.errors[ids, None] * stretch
         if self._gaps is not None:
             reach = 2.0 * np.arcsinh(np.maximum(reach, 0.0) / np.sqrt(self._gaps[ids, None]))
         reach *= self._distances.scale
         # By the distances from the centroid, for what lies too far out for the lattice.
         radii = self._radii[ids, None]
-        slack = ROUNDING * (radii + blocks.farthest)
-        np.maximum(reach, blocks.nearest - radii - slack, out=reach)
-        np.maximum(reach, radii - blocks.farthest - slack, out=reach)
+        slack = ROUNDING * (radii + farthest)
+        np.maximum(reach, nearest - radii - slack, out=reach)
+        np.maximum(reach, radii - farthest - slack, out=reach)
         reach *= 1.0 - ROUNDING
         bounds: NDArray[np.float64] = np.clip(reach, 0.0, np.finfo(np.float32).max, out=reach)
         return bounds
@@ -130,9 +207,11 @@ class Partition:
     def _least(
         self, ids: NDArray[np.int64], queries: NDArray[np.floating], blocks: slice
     ) -> NDArray[np.floating]:
-        """Return what `_halves` does, for some of the blocks."""
+        """Return (blocks, m) least halves of squared distances, over the gaps of the words."""
         first, end = self.starts[blocks.start], self.starts[blocks.stop]
-        halves: NDArray[np.floating] = self._factors(slice(first, end)) @ queries
+        small = self._distances.vectors.size <= KEPT_NUMBERS
+        factors = self._all_factors[first:end] if small else self._factors(slice(first, end))
+        halves: NDArray[np.floating] = factors @ queries
         if self._gaps is not None:
             halves /= self._gaps[self.order[first:end], None]
         columns, places = self._own(ids, first, end)
@@ -166,28 +245,25 @@ class Partition:
             norms: NDArray[np.float64] = np.sqrt(self._distances.squared_norms)
             return self._distances.scale * norms
         ids = np.append(np.arange(len(self.order)), -1)
-        return self._distances.pairs(ids, np.full_like(ids, -1))
+        return self._distances.pair_distances(ids, np.full_like(ids, -1))
 
     @lazy_property
-    def _extremes(self) -> _Extremes:
+    def _extremes(self) -> tuple[NDArray[np.float64], ...]:
+        """Least and largest radius, largest error and largest stretch in each block."""
         radii, first = self._radii[self.order], self.starts[:-1]
         stretch = np.ones_like(radii) if self._gaps is None else self._gaps[self.order] ** -0.5
-        return _Extremes(
+        return (
             np.minimum.reduceat(radii, first),
             np.maximum.reduceat(radii, first),
             np.maximum.reduceat(self._lattice.errors[self.order] * stretch, first),
             np.maximum.reduceat(stretch, first),
         )
 
-    def _factors(self, places: slice) -> NDArray[np.floating]:
-        small = self._distances.vectors.size <= KEPT_NUMBERS
-        return self._all_factors[places] if small else self._made(places)
-
     @lazy_property
     def _all_factors(self) -> NDArray[np.floating]:
-        return self._made(slice(None))
+        return self._factors(slice(None))
 
-    def _made(self, places: slice) -> NDArray[np.floating]:
+    def _factors(self, places: slice) -> NDArray[np.floating]:
         return self._lattice.rounded(self.order[places].astype(np.int64)).as_words()
 
 
@@ -196,7 +272,7 @@ def _clustered(lattice: IntegerLattice, size: int) -> NDArray[np.int32]:
     sample = lattice.rounded(keyed_generator(0).permutation(size)[:SAMPLE])
     centers = lattice.whole(sample.whole[:CLUSTERS])
     for _ in range(STEPS):
-        nearest = _nearest(sample, centers)
+        nearest = sample.nearest(centers)
         means = centers.whole.copy()
         for cluster in np.unique(nearest):
             # Sums of whole numbers are exact in any order.
@@ -205,17 +281,8 @@ def _clustered(lattice: IntegerLattice, size: int) -> NDArray[np.int32]:
     clusters, norms = np.empty(size, dtype=np.int64), np.empty(size)
     for rows in metrics.blocks(0, size):
         rounded = lattice.rounded(np.arange(rows.start, rows.stop))
-        clusters[rows], norms[rows] = _nearest(rounded, centers), rounded.half_norms
+        clusters[rows], norms[rows] = rounded.nearest(centers), rounded.half_norms
     return np.lexsort((norms, clusters)).astype(np.int32)
-
-
-def _nearest(points: Rounded, centers: Rounded) -> NDArray[np.int64]:
-    nearest: NDArray[np.int64] = (points.as_words() @ centers.as_queries().T).argmin(axis=1)
-    return nearest
-
-
-# Copies of a block of products that a device holds at once.
-COPIES = 2
 
 
 class TorchPartition(Partition):
@@ -227,7 +294,7 @@ class TorchPartition(Partition):
         distances: The distances of V words of n dimensions; the words are copied to the device.
         device: A device of torch; opened here.
         count: How many blocks, at most V.
-        order: (V,) int32, all words, those of one block together; computed by default.
+        order: As for `Partition`.
     """
 
     def __init__(
@@ -261,7 +328,7 @@ class TorchPartition(Partition):
     @lazy_property
     def _moved_factors(self) -> Any:
         blocks = metrics.blocks(0, len(self.order))
-        return self._torch.cat([self._moved(self._made(places)) for places in blocks])
+        return self._torch.cat([self._moved(self._factors(places)) for places in blocks])
 
     def _moved(self, array: NDArray[Any]) -> Any:
         return self._torch.from_numpy(np.ascontiguousarray(array)).to(self._device)

@@ -33,7 +33,7 @@ from hf_dxprivacy.spaces import (
     vector_readers,
 )
 from hf_dxprivacy.spaces.distance_bounds import DistanceBounds
-from hf_dxprivacy.spaces.distances import Distances, nearest, sampled_distances
+from hf_dxprivacy.spaces.distances import PRODUCT_ROWS, Distances, sample_rows
 from hf_dxprivacy.spaces.hierarchy import Hierarchy
 from hf_dxprivacy.spaces.partition import BLOCKS, Partition, TorchPartition
 from hf_dxprivacy.text.shapes import FAMILIES, SHAPES
@@ -45,13 +45,9 @@ NEIGHBOUR_RANKS = (1, 10, 100)
 class SpaceCache:
     """Values computed from a space, remembered beside it and shared by its copies.
 
-    They follow from the space, so that it makes no difference which thread adds one, or when.
-
-    Attributes:
-        neighbour_distances: Median distance to the k-th neighbour, by k.
-        samples: The distances of these medians, by k.
-        certificates: Privacy levels of "calibrated", as the config stores them.
-        partitions: Partitions, by device and stored bounds.
+    They follow from the space, so that it makes no difference which thread adds one, or when:
+    medians of distances to the k-th neighbour and the distances of which they are, by k; privacy
+    levels of "calibrated", as the config stores them; partitions, by device and stored bounds.
     """
 
     neighbour_distances: dict[int, float] = field(default_factory=dict)
@@ -61,15 +57,13 @@ class SpaceCache:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EmbeddingSpace(Publishable):
+class EmbeddingSpace(Distances, Publishable):
     """A vocabulary with one vector per word and a metric; immutable.
 
     Make one with `from_pretrained`, `from_vectors`, `from_text_vectors`, `from_transformers` or
     `from_static`. Words are kept as they are given; two that differ only in Unicode normalisation
-    are two words.
-
-    It pickles to a path and a digest, never to its matrix: an in-memory space is first saved in
-    the user's cache (``$HF_DXPRIVACY_CACHE``), and worker processes map it from there.
+    are two words. It pickles to a path and a digest, never to its matrix: an in-memory space is
+    first saved in the user's cache (``$HF_DXPRIVACY_CACHE``), and workers map it from there.
 
     Attributes:
         words: V distinct words, in row order.
@@ -116,12 +110,10 @@ class EmbeddingSpace(Publishable):
         checks.check_vectors(self.words, vectors, self.metric)
         # A word that occurs twice is refused here.
         rows = self._rows
-        missing = [shape for shape in self.shapes if shape not in rows]
-        unknown = [shape for shape in self.shapes if shape not in SHAPES]
-        if missing or unknown:
+        if wrong := [shape for shape in self.shapes if shape not in rows or shape not in SHAPES]:
             raise InvalidValueError(
                 f"expected shapes to be words of the vocabulary, among {', '.join(SHAPES)}; got "
-                f"{', '.join(missing + unknown)}"
+                f"{', '.join(wrong)}"
             )
 
     @classmethod
@@ -156,10 +148,9 @@ class EmbeddingSpace(Publishable):
     def from_text_vectors(
         cls, path: str | Path, limit: int | None = None, progress: bool = True
     ) -> "EmbeddingSpace":
-        """Read a file of word vectors in one of the usual formats; they become float32.
+        """Read a file of word vectors as float32: GloVe, word2vec (text, binary) or fastText text.
 
-        GloVe text, word2vec text (with a header), word2vec binary and fastText ``.vec``, each plain
-        or gzip-compressed; the format is recognised from the content.
+        Plain or gzip; the format is recognised from the content.
 
         Args:
             path: The file.
@@ -197,10 +188,10 @@ class EmbeddingSpace(Publishable):
 
         Args:
             model_id: A repository on the Hub or a local folder.
-            revision: Branch, tag or commit on the Hub; the main branch by default.
-            cache_dir: Cache of the Hub's files; ``$HF_HUB_CACHE`` by default.
-            token: A token for the Hub, True for the stored one, False for none.
-            local_files_only: Use what the cache has, and no network.
+            revision: This and the next three are as for `from_pretrained`.
+            cache_dir: See there.
+            token: See there.
+            local_files_only: See there.
             subwords: Take every token that is not special, by its name in the tokenizer ("##ing",
                 "Ġthe"), as a `TokenPrivatizer` needs it; also those that no text becomes, such as
                 "[unused1]" of BERT. Tokens that hold a line break are left out.
@@ -219,10 +210,10 @@ class EmbeddingSpace(Publishable):
             MissingExtraError: If torch or transformers is not installed.
         """
         access = HubOptions(cache_dir, token, local_files_only)
-        words, vectors, source = models.read_transformers(
+        words, vectors, provenance = models.read_transformers(
             model_id, revision, access, subwords, scripts
         )
-        return cls(words, vectors, provenance=source)
+        return cls(words, vectors, provenance=provenance)
 
     @classmethod
     def from_static(cls, model: Any, scripts: models.Scripts = "main") -> "EmbeddingSpace":
@@ -231,11 +222,9 @@ class EmbeddingSpace(Publishable):
         The words are those that are exactly one token of the model's tokenizer in running text,
         each with the vector (times its weight) that the model adds up for it.
 
-        >>> space = EmbeddingSpace.from_static("minishlab/potion-base-8M")
-
         Args:
-            model: A `model2vec.StaticModel`, the folder of one, or a repository on the Hub, of
-                which the main branch is read.
+            model: A `model2vec.StaticModel`, the folder of one, or a repository on the Hub such as
+                "minishlab/potion-base-8M", of which the main branch is read.
             scripts: As for `from_transformers`.
 
         Raises:
@@ -245,8 +234,8 @@ class EmbeddingSpace(Publishable):
             HubError: If the Hub refuses it or cannot be reached.
             MissingExtraError: If model2vec is not installed.
         """
-        words, vectors, source = models.read_static(model, scripts)
-        return cls(words, vectors, provenance=source)
+        words, vectors, provenance = models.read_static(model, scripts)
+        return cls(words, vectors, provenance=provenance)
 
     @classmethod
     def from_pretrained(
@@ -275,9 +264,9 @@ class EmbeddingSpace(Publishable):
             local_files_only: Use what the cache has, and no network.
             force_download: Fetch again what the cache has.
             index: Kind of the index to load too, as it was given to `build_index`. faiss reads
-                it, in C++, from a file that only a digest protects: a publisher could publish an
-                index that crashes this process or worse, so ask for one only from a publisher
-                whom you trust. Without this argument none is fetched or read.
+                it, in C++, from a file that only a digest protects: a publisher could publish one
+                that crashes this process or worse, so ask for it only from a publisher whom you
+                trust. Without this argument none is fetched or read.
             neighbour_lists: Load what `build_neighbours` made too. A false list would break the
                 guarantee, and only a digest protects them: again, from a publisher you trust.
 
@@ -294,10 +283,10 @@ class EmbeddingSpace(Publishable):
     def build_index(self, kind: str) -> "EmbeddingSpace":
         """Return this space with an index for approximate search, which is saved and pushed too.
 
-        "laplace" and "mahalanobis" use it if they are asked to, by the same ``index=``; it changes
-        what they release, not their guarantee. It pays for 100,000 words and more. How well it
-        agrees with exact search is measured under noise of several sizes, and stands in
-        `index.quality` and on the model card. The same vectors and kind give the same index.
+        "laplace" and "mahalanobis" use it if they get the same ``index=``; it changes what they
+        release, not their guarantee. It pays for 100,000 words and more. Its agreement with exact
+        search under noise of several sizes is measured: `index.quality`, and the model card. The
+        same vectors and kind give the same index.
 
         Args:
             kind: "ivf", "hnsw", a faiss factory string such as "IVF256,PQ50", or "flat", which is
@@ -313,17 +302,16 @@ class EmbeddingSpace(Publishable):
         """Return this space with stored bounds of distances, saved and pushed too.
 
         The words are partitioned into k blocks of near ones, and for each word and block a lower
-        bound of the distance is stored. With them "tem" and "calibrated" start on a text at once,
-        whatever their ε, and all worker processes share one copy; what is drawn keeps its law.
-        They take 4·k·V bytes, and once the time of V²·n multiplications: it pays for texts with
-        many different words.
+        bound of the distance is stored: 4·k·V bytes, after V²·n multiplications. With them "tem"
+        and "calibrated" start on a text at once, whatever their ε, and all workers share one copy;
+        what is drawn keeps its law. It pays for texts with many different words.
 
         Args:
             k: Number of blocks, at most V. More make single draws faster at small ε.
             progress: Show a progress bar.
         """
         require_at_least(1, k=k)
-        partition = Partition(self._distances, min(k, len(self)))
+        partition = Partition(self, min(k, len(self)))
         bounds = distance_bounds.build(partition, progress)
         return self._with(neighbour_lists=bounds, location=None, commit=None)
 
@@ -377,12 +365,12 @@ class EmbeddingSpace(Publishable):
         require_positive(factor=factor)
         total = float(factor) * self.provenance.get("rescaled_by", 1.0)
         provenance = self.provenance | {"rescaled_by": total}
+        vectors, scale = self.vectors, self.scale
         if self.metric == "poincare":
-            scale = self.scale * factor
-            scaled = EmbeddingSpace(self.words, self.vectors, self.metric, scale, provenance)
+            scale *= factor
         else:
-            vectors = metrics.scaled(self.vectors, factor)
-            scaled = EmbeddingSpace(self.words, vectors, provenance=provenance)
+            vectors = metrics.scaled(vectors, factor)
+        scaled = EmbeddingSpace(self.words, vectors, self.metric, scale, provenance)
         return scaled._with(hierarchy=self.hierarchy, shapes=self.shapes)
 
     def with_figures(self, figures: Mapping[str, Any]) -> "EmbeddingSpace":
@@ -427,13 +415,13 @@ class EmbeddingSpace(Publishable):
             raise InvalidValueError("the space has shapes already; start from one without")
         require_one_of(FAMILIES, **{f"kin[{name!r}]": name for name in kin})
         groups = {
-            name: np.unique([row for row in self.ids(words) if row >= 0])
-            for name, words in kin.items()
+            name: np.unique(found[found >= 0])
+            for name, found in ((name, self.ids(words)) for name, words in kin.items())
         }
         if empty := [name for name, rows in groups.items() if not len(rows)]:
             raise InvalidValueError(f"expected words of the space as kin of {', '.join(empty)}")
         shapes = tuple(shape for name in groups for shape in FAMILIES[name])
-        places = [self.vectors[rows.astype(np.int64)].mean(axis=0) for rows in groups.values()]
+        places = [self.vectors[rows].mean(axis=0) for rows in groups.values()]
         counts = [len(FAMILIES[name]) for name in groups]
         vectors = np.concatenate([self.vectors, np.repeat(places, counts, axis=0)])
         grown = EmbeddingSpace(
@@ -447,7 +435,7 @@ class EmbeddingSpace(Publishable):
         if self.hierarchy is None:
             return grown
         families = [
-            (self.hierarchy.cluster_of(rows.astype(np.int64)), count)
+            (self.hierarchy.cluster_of(rows), count)
             for rows, count in zip(groups.values(), counts, strict=True)
         ]
         return grown._with(hierarchy=self.hierarchy.with_leaves(families))
@@ -478,28 +466,18 @@ class EmbeddingSpace(Publishable):
 
         Saving and loading does not change it.
         """
-        vocabulary = self.stored_sha256.get("vocabulary") or _sha256(
-            folder.vocabulary_bytes(self.words)
-        )
+        vocabulary = self.stored_sha256.get("vocabulary")
+        if vocabulary is None:
+            vocabulary = hashlib.sha256(folder.vocabulary_bytes(self.words)).hexdigest()
         bound = [self.vectors_sha256, vocabulary, self.metric, self.scale]
         if self.shapes:
             bound.append(list(self.shapes))
-        return _sha256(json.dumps(bound).encode())
+        return hashlib.sha256(json.dumps(bound).encode()).hexdigest()
 
     @lazy_property
     def vectors_sha256(self) -> str:
         """SHA-256 of the vectors as they would be saved, in hexadecimal."""
         return self.stored_sha256.get("vectors") or tensors.sha256({folder.TENSOR: self.vectors})
-
-    @property
-    def centroid(self) -> NDArray[np.float64]:
-        """(n,) mean of the vectors, or origin of the ball: the place of unknown words."""
-        return self._distances.centroid
-
-    @property
-    def radius(self) -> float:
-        """Largest distance of a word from the centroid; the diameter is at most twice that."""
-        return self._distances.radius
 
     def ids(self, words: Iterable[str]) -> NDArray[np.int64]:
         """Return the row of each word, (m,) int64; −1 for a word that is not in the vocabulary."""
@@ -507,10 +485,6 @@ class EmbeddingSpace(Publishable):
             raise InvalidTypeError("expected a sequence of words, got a single string; pass a list")
         find = self._rows.get
         return np.array([find(word, -1) for word in words], dtype=np.int64)
-
-    def points(self, ids: NDArray[np.integer] | Sequence[int]) -> NDArray[np.float64]:
-        """Return the vectors of ids in float64, (m, n); the centroid for −1."""
-        return self._distances.points(np.asarray(ids))
 
     def distance(self, a: str | int, b: str | int) -> float:
         """Return the distance between two words, each given by itself or by its id.
@@ -520,62 +494,34 @@ class EmbeddingSpace(Publishable):
         """
         return float(self.pair_distances([self._id(a)], [self._id(b)])[0])
 
-    def distances(
-        self, ids: NDArray[np.integer] | Sequence[int], block: slice = slice(None)
-    ) -> NDArray[np.float64]:
-        """Return the distances from ids to a block of consecutive words.
-
-        Args:
-            ids: (m,) rows; −1 is the centroid.
-            block: The words, as a slice of rows.
-
-        Returns:
-            (m, words of the block) float64, exactly 0 between identical vectors.
-        """
-        return self._distances.rows(np.asarray(ids), block)
-
-    def pair_distances(
-        self,
-        a_ids: NDArray[np.integer] | Sequence[int],
-        b_ids: NDArray[np.integer] | Sequence[int],
-    ) -> NDArray[np.float64]:
-        """Return the distance between matching entries of two lists of ids, (m,) float64."""
-        return self._distances.pairs(np.asarray(a_ids), np.asarray(b_ids))
-
-    def pair_bounds(
-        self, a_ids: NDArray[np.int64], b_ids: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return lower and upper bounds of `pair_distances`, much faster; see `Distances`."""
-        return self._distances.pair_bounds(a_ids, b_ids)
-
     def partition(self, device: str = CPU) -> Partition:
         """Return the partition of the vocabulary into blocks of near words, stored or computed.
 
         Args:
             device: Where to compare; see `Mechanism.to`.
         """
-        stored, partitions = self.neighbour_lists, self.cache.partitions
-        if (device, stored) not in partitions:
-            count, order = (BLOCKS, None) if stored is None else (stored.k, stored.order)
-            count = min(count, len(self))
-            partitions[device, stored] = (
-                Partition(self._distances, count, order)
+        key = device, self.neighbour_lists
+        if key not in self.cache.partitions:
+            order, count = None, min(BLOCKS, len(self))
+            if self.neighbour_lists is not None:
+                order, count = self.neighbour_lists.order, self.neighbour_lists.k
+            # Not the space itself, which the cache would keep alive.
+            distances = Distances(self.vectors, self.metric, self.scale)
+            self.cache.partitions[key] = (
+                Partition(distances, count, order)
                 if device == CPU
-                else TorchPartition(self._distances, device, count, order)
+                else TorchPartition(distances, device, count, order)
             )
-        return partitions[device, stored]
+        return self.cache.partitions[key]
 
     def block_bounds(self, ids: NDArray[np.int64], device: str = CPU) -> NDArray[np.float32]:
-        """Return lower bounds of the distances to the words of each block, fast.
+        """Return lower bounds of the distances to the words of each block; see `Partition.bounds`.
 
         Args:
             ids: (m,) rows; −1 is the centroid.
             device: Where to compare; see `Mechanism.to`.
-
-        Returns:
-            (m, blocks) float32, below the distances to all words of a block but the input itself.
         """
-        ids = self._distances.checked(ids)
+        ids = self.checked_ids(ids)
         if self.neighbour_lists is None:
             return self.partition(device).bounds(ids)
         bounds, unknown = self.neighbour_lists.lower[ids], ids < 0
@@ -590,8 +536,11 @@ class EmbeddingSpace(Publishable):
             k: How many; fewer come back if the vocabulary is smaller.
         """
         require_at_least(1, k=k)
-        rows, distances = nearest(self._distances, self._id(word), k)
-        return [(self.words[row], float(d)) for row, d in zip(rows, distances, strict=True)]
+        row = self._id(word)
+        distances = self.distances([row])[0]
+        # Ties by row.
+        order = np.argsort(distances, kind="stable")
+        return [(self.words[at], float(distances[at])) for at in order[order != row][:k]]
 
     def neighbour_distances(self, ks: Sequence[int] = NEIGHBOUR_RANKS) -> dict[int, float]:
         """Return the median distance to the k-th nearest other word, for each k.
@@ -610,14 +559,23 @@ class EmbeddingSpace(Publishable):
     def sampled_neighbour_distances(
         self, ks: Sequence[int] = NEIGHBOUR_RANKS
     ) -> dict[int, NDArray[np.float64]]:
-        """Return the distances over which `neighbour_distances` takes its median.
+        """Return the distances of which `neighbour_distances` are medians, (m,) float64 by k.
 
-        Returns:
-            (m,) float64 by k; entries of the same place are of the same word.
+        Entries of the same place are of the same word.
         """
         samples = self.cache.samples
         if missing := [k for k in ks if k not in samples]:
-            samples.update(sampled_distances(self._distances, missing))
+            rows = sample_rows(len(self))
+            ranks = {k: min(k, len(self) - 1) for k in missing}
+            keep = max(ranks.values()) + 1
+            best = np.empty((len(rows), 0))
+            for block in metrics.blocks(0, len(self), PRODUCT_ROWS):
+                best = np.concatenate([best, self.distances(rows, block)], axis=1)
+                if best.shape[1] > keep:
+                    best = np.partition(best, keep - 1, axis=1)[:, :keep]
+            # Each row is among its own nearest, at 0, so that column k is its k-th neighbour.
+            best.sort(axis=1)
+            samples.update({k: best[:, rank].copy() for k, rank in ranks.items()})
         return {k: samples[k] for k in ks}
 
     @property
@@ -626,17 +584,15 @@ class EmbeddingSpace(Publishable):
         return next((d for d in self.neighbour_distances().values() if d > 0), 0.0)
 
     @lazy_property
-    def _distances(self) -> Distances:
-        return Distances(self.vectors, self.metric, self.scale)
-
-    @lazy_property
     def _rows(self) -> dict[str, int]:
         return checks.index_of(self.words)
 
     def _id(self, word: str | int) -> int:
-        if isinstance(word, str) and word not in self._rows:
+        if not isinstance(word, str):
+            return int(word)
+        if word not in self._rows:
             raise InvalidValueError("the word is not in the vocabulary; check with `in` first")
-        return int(self._rows[word] if isinstance(word, str) else word)
+        return self._rows[word]
 
     def _with(self, **changes: Any) -> "EmbeddingSpace":
         """Return a copy with other attributes, not validated again, and with the same cache."""
@@ -649,15 +605,10 @@ class EmbeddingSpace(Publishable):
         space_artifact.write(self, folder)
 
     def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
-        tree = self.hierarchy
-        branches = None if tree is None else tree.branches(self.words)
+        tree, words = self.hierarchy, self.words
+        branches = None if tree is None else tree.branches(words)
         cards.write_space_card(
-            folder,
-            self.digest,
-            commit=self.commit,
-            license=license,
-            name=name,
-            branches=branches,
+            folder, self.digest, commit=self.commit, license=license, name=name, branches=branches
         )
 
     def _check_publishable(self, license: str | None) -> None:
@@ -666,7 +617,3 @@ class EmbeddingSpace(Publishable):
 
 def _restore(*arguments: Any) -> EmbeddingSpace:
     return space_artifact.restore(EmbeddingSpace, *arguments)
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

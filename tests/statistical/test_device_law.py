@@ -25,7 +25,7 @@ def with_cells(space: EmbeddingSpace, device: str, cells: int) -> EmbeddingSpace
     """Return a space that works out the bounds of so many cells on a device."""
     other = object.__new__(EmbeddingSpace)
     vars(other).update(vars(space))
-    known = {(device, None): TorchPartition(space._distances, device, cells)}
+    known = {(device, None): TorchPartition(space, device, cells)}
     vars(other).update(_cells=known)
     return other
 

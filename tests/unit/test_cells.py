@@ -8,8 +8,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from hf_dxprivacy.spaces import EmbeddingSpace, partition
-from hf_dxprivacy.spaces.lattice import LONGEST, IntegerLattice
-from hf_dxprivacy.spaces.partition import Partition
+from hf_dxprivacy.spaces.partition import LONGEST, IntegerLattice, Partition
 
 WORDS = 700
 KINDS = (
@@ -72,7 +71,7 @@ def test_cells_bound_every_distance(
     monkeypatch.setattr(partition, "ROWS", 32)
     monkeypatch.setattr(partition, "COLUMNS", 256)
     ids = np.concatenate([[-1, 0, 3, 5, 100, 400, 401, 402, 699], np.arange(40, 80)])
-    found = Partition(space._distances, count)
+    found = Partition(space, count)
     np.testing.assert_array_equal(np.sort(found.order), np.arange(WORDS))
     exact = exact_rows(space, ids)
     exact[ids >= 0, ids[ids >= 0]] = np.inf
@@ -87,7 +86,7 @@ def test_cells_bound_every_distance(
 
 
 def test_points_of_the_grid_are_whole_and_short(space: EmbeddingSpace) -> None:
-    grid = IntegerLattice(space._distances)
+    grid = IntegerLattice(space)
     rounded = grid.rounded(np.arange(-1, WORDS))
     dtype, longest = LONGEST[space.metric]
     assert rounded.whole.dtype == dtype
@@ -99,7 +98,7 @@ def test_points_of_the_grid_are_whole_and_short(space: EmbeddingSpace) -> None:
 
 
 def test_products_of_the_grid_are_exact(space: EmbeddingSpace) -> None:
-    rounded = IntegerLattice(space._distances).rounded(np.arange(WORDS))
+    rounded = IntegerLattice(space).rounded(np.arange(WORDS))
     halves = rounded.as_words() @ rounded.as_queries().T
     whole = rounded.whole.astype(np.int64)
     squared = ((whole[:, None] - whole) ** 2).sum(axis=2)
@@ -122,25 +121,25 @@ def test_pairs_are_bounded_on_both_sides(space: EmbeddingSpace, kind: str) -> No
 
 
 def test_bounds_do_not_depend_on_the_batch_or_the_threads(space: EmbeddingSpace) -> None:
-    everything = Partition(space._distances, 40).bounds(np.arange(WORDS))
+    everything = Partition(space, 40).bounds(np.arange(WORDS))
     rng = np.random.default_rng(8)
     for size in (1, 2, 31, 33, 77):
         ids = rng.permutation(WORDS)[:size]
         with threadpoolctl.threadpool_limits(1):
-            found = Partition(space._distances, 40)
+            found = Partition(space, 40)
             np.testing.assert_array_equal(found.bounds(ids), everything[ids])
 
 
 def test_factors_are_the_same_whether_kept_or_not(
     space: EmbeddingSpace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Partition(space._distances, 40).bounds(np.arange(100))
+    kept = Partition(space, 40).bounds(np.arange(100))
     monkeypatch.setattr(partition, "KEPT_NUMBERS", 0)
-    np.testing.assert_array_equal(Partition(space._distances, 40).bounds(np.arange(100)), kept)
+    np.testing.assert_array_equal(Partition(space, 40).bounds(np.arange(100)), kept)
 
 
 def test_words_of_a_cell_are_near(euclidean_space: EmbeddingSpace) -> None:
-    found = Partition(euclidean_space._distances, 50)
+    found = Partition(euclidean_space, 50)
     distances = euclidean_space.distances(np.arange(500))[:, found.order]
     spread = np.maximum.reduceat(distances, found.starts[:-1], axis=1) - np.minimum.reduceat(
         distances, found.starts[:-1], axis=1

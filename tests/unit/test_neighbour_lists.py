@@ -54,7 +54,7 @@ def test_stored_lists_are_those_that_would_be_worked_out(
     loaded = EmbeddingSpace.from_pretrained(folder, neighbour_lists=True)
     assert loaded.digest == space.digest
     ids = np.array([0, 7, -1, 499])
-    found = Partition(space._distances, K)
+    found = Partition(space, K)
     np.testing.assert_array_equal(loaded.partition().order, found.order)
     np.testing.assert_array_equal(loaded.block_bounds(ids), found.bounds(ids))
     assert loaded.block_bounds(ids).shape == (4, K)

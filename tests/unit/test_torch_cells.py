@@ -30,8 +30,8 @@ def space(request: pytest.FixtureRequest) -> EmbeddingSpace:
 @pytest.mark.parametrize("count", [1, 12, 90, 500])
 def test_bounds_are_the_same_on_a_device(space: EmbeddingSpace, count: int, device: str) -> None:
     ids = np.arange(-1, len(space))
-    here = Partition(space._distances, count)
-    there = TorchPartition(space._distances, device, count)
+    here = Partition(space, count)
+    there = TorchPartition(space, device, count)
     np.testing.assert_array_equal(there.order, here.order)
     np.testing.assert_array_equal(there.bounds(ids), here.bounds(ids))
 
