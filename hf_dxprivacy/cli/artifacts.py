@@ -277,7 +277,7 @@ def _load(folder: str, *, whole: bool) -> "Publishable":
     from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
     from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
     from hf_dxprivacy.report import measure
-    from hf_dxprivacy.slots import LowTransitionSelector, ngram_storage
+    from hf_dxprivacy.slots.low_transition import SETTINGS, LowTransitionSelector
     from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
 
     path = current_folder(folder)
@@ -286,7 +286,7 @@ def _load(folder: str, *, whole: bool) -> "Publishable":
         privatizers = {kind.__name__: kind for kind in kinds}
         loaded: Publishable = privatizers[config.owner_in(path)].from_pretrained(path)
         return loaded
-    if (path / ngram_storage.SETTINGS).is_file():
+    if (path / SETTINGS).is_file():
         return LowTransitionSelector.from_pretrained(path)
     if not path.is_dir():
         raise ArtifactError(f"{folder}: expected a folder that save_pretrained has written")

@@ -2,9 +2,8 @@
 
 from hf_dxprivacy.guarantee import CorpusGuarantee
 from hf_dxprivacy.slots.low_transition import LowTransitionSelector
-from hf_dxprivacy.slots.ner import NerSelector
 from hf_dxprivacy.slots.selector import Mask, Selector, spans
-from hf_dxprivacy.slots.spans import SpanSelector
+from hf_dxprivacy.slots.span_selectors import NerSelector, SpanSelector
 from hf_dxprivacy.slots.tags import TagColumnSelector
 from hf_dxprivacy.slots.words import ContentWordSelector, ShareSelector
 

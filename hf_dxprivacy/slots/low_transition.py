@@ -1,12 +1,13 @@
 """Selection of words with a low transition probability under released n-grams."""
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
+from types import NoneType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import (
     ArtifactError,
@@ -17,18 +18,16 @@ from hf_dxprivacy.errors import (
     require_one_of,
 )
 from hf_dxprivacy.guarantee import CorpusGuarantee
-from hf_dxprivacy.hub import HubOptions, Publishable, cards
+from hf_dxprivacy.hub import HubOptions, Publishable, atomic_write, cards, resolve
+from hf_dxprivacy.hub.artifact import LIBRARY_NAME, read_record, require_fields, write_record
 from hf_dxprivacy.randomness import process_generator
-from hf_dxprivacy.slots import ngram_storage
 from hf_dxprivacy.slots.ngram_release import ReleaseConfig, release
 from hf_dxprivacy.slots.ngram_tree import (
     END,
     FIRST_WORD,
     START,
     UNKNOWN,
-    Floats,
     Grams,
-    Ids,
     Symbols,
     encode,
     fold,
@@ -45,6 +44,29 @@ _WORDS_PER_FREQUENT = 20
 
 # Node of a gram that was not released.
 _NONE = -1
+
+# The settings, which are written last and hold the digest of the n-grams, and these.
+SETTINGS = "selector.json"
+GRAMS = "grams.jsonl"
+FILES = (SETTINGS, GRAMS)
+
+_KIND = "low-transition"
+_FIELDS: dict[str, Any] = {
+    "format_version": int,
+    "library_name": str,
+    "selector": str,
+    "epsilon": (float, int, NoneType),
+    "n_max": int,
+    "l_max": int,
+    "min_count": int,
+    "alphabet_size": int,
+    "threshold": (float, int),
+    "mode": str,
+    "grams_sha256": str,
+}
+
+# Rounding of sums of a few shares.
+_ROUNDING = 1e-9
 
 
 class LowTransitionSelector(Selector, Publishable):
@@ -63,7 +85,7 @@ class LowTransitionSelector(Selector, Publishable):
         mode: "transition" for that; "coverage" for words that no released n-gram covers.
     """
 
-    published_files: ClassVar[tuple[str, ...]] = (*ngram_storage.FILES, cards.README)
+    published_files: ClassVar[tuple[str, ...]] = (*FILES, cards.README)
 
     def __init__(
         self,
@@ -175,7 +197,7 @@ class LowTransitionSelector(Selector, Publishable):
         )
 
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
-        """Find the slots of a batch of rows; see `Selector.masks`."""
+        """See `Selector.masks`."""
         del rows
         codes: list[int] = []
         for row in words:
@@ -191,10 +213,28 @@ class LowTransitionSelector(Selector, Publishable):
         return masks
 
     def _slots(self, symbols: Symbols) -> Mask:
-        if self.mode == "coverage":
-            slots = ~covered(self.grams, symbols)
-        else:
-            slots = transitions(self.grams, symbols) < self.threshold
+        """Tell which symbols of records, each from `START` to `END`, are slots.
+
+        The probability of a symbol is that after the longest context before it: a gram with
+        released continuations, under which it is 0 for a symbol that is not among them. Without
+        any context it is the symbol's share of all words.
+        """
+        grams = self.grams
+        probability = grams.probability[symbols]
+        covered = np.zeros(len(symbols), dtype=np.bool_)
+        # By length, the node of the gram from each position on.
+        nodes = symbols.astype(np.int64)
+        for length in range(1, len(grams.levels)):
+            following = symbols[length:].astype(np.int64)
+            contexts = np.where(symbols[length - 1 : -1] == END, _NONE, nodes[: len(following)])
+            nodes = np.where(contexts != _NONE, grams.child(contexts, following), _NONE)
+            released = nodes != _NONE
+            informed = (contexts != _NONE) & grams.expanded[contexts]
+            continued = np.where(released, grams.probability[nodes], 0.0)
+            probability[length:][informed] = continued[informed]
+            for offset in range(length + 1):
+                covered[offset : offset + len(released)] |= released
+        slots = ~covered if self.mode == "coverage" else probability < self.threshold
         # What is one symbol for many words says nothing about this one.
         slots[symbols == UNKNOWN] = True
         return slots
@@ -226,22 +266,45 @@ class LowTransitionSelector(Selector, Publishable):
             ArtifactError: If a file is missing, altered or of a newer format.
         """
         access = HubOptions(cache_dir, token, local_files_only, force_download)
-        folder = ngram_storage.find(name_or_path, revision, access)
+        source = resolve(name_or_path, FILES, revision, access, what="a selector", ships=False)
+        path = source.folder / SETTINGS
+        entries = read_record(path, "expected the folder of a selector")
+        if entries.get("selector") != _KIND:
+            raise ArtifactError(f"{path}: no {_KIND} selector of {LIBRARY_NAME}")
+        require_fields(path, entries, _FIELDS)
+        grams = _read_grams(source.folder / GRAMS, entries["grams_sha256"])
+        terms, rest = (
+            {name: entries[name] for name in names}
+            for names in (
+                ("epsilon", "n_max", "l_max", "min_count"),
+                ("alphabet_size", "threshold", "mode"),
+            )
+        )
         try:
-            return cls(**ngram_storage.read(folder))
-        except ArtifactError:
-            raise
+            config = ReleaseConfig(**terms)
+            selector = cls(grams, config, **rest)
         except (InvalidTypeError, InvalidValueError) as error:
-            raise ArtifactError(f"{folder / ngram_storage.SETTINGS}: {error}") from error
+            raise ArtifactError(f"{path}: {error}") from error
+        if len(grams.levels) > config.n_max or grams.spent.max() > 1 + _ROUNDING:
+            raise ArtifactError(
+                f"{source.folder / GRAMS}: the n-grams are longer, or have spent more of ε_g, than "
+                f"{SETTINGS} says; save the selector again"
+            )
+        return selector
 
     def _save(self, folder: Path) -> None:
+        content = self.grams.serialized()
         settings = {
+            "selector": _KIND,
             **asdict(self.config),
             "alphabet_size": self.alphabet_size,
             "threshold": self.threshold,
             "mode": self.mode,
+            "grams_sha256": hashlib.sha256(content).hexdigest(),
         }
-        ngram_storage.write(folder, settings, self.grams)
+        folder.mkdir(parents=True, exist_ok=True)
+        atomic_write(folder / GRAMS, [content])
+        write_record(folder / SETTINGS, settings)
 
     def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
         lengths = [level.stop - level.start for level in self.grams.levels]
@@ -252,8 +315,7 @@ class LowTransitionSelector(Selector, Publishable):
             "mode": self.mode,
             "lengths": [lengths[0] - FIRST_WORD, *lengths[1:]],
         }
-        guarantee = str(self.guarantee)
-        cards.write_selector_card(folder, shown, guarantee, license=license, name=name)
+        cards.write_selector_card(folder, shown, str(self.guarantee), license=license, name=name)
 
     def _check_publishable(self, license: str | None) -> None:
         cards.require_licence(license, {})
@@ -277,54 +339,18 @@ def _too_small(config: ReleaseConfig, size: int) -> str:
     )
 
 
-def transitions(grams: Grams, symbols: Symbols) -> Floats:
-    """Return the probability of each symbol after the longest released context before it.
-
-    A context is a gram with released continuations; a symbol that is not among them has the
-    probability 0 there. Without any context it is the symbol's share of all words.
-
-    Args:
-        grams: What was released.
-        symbols: (N,) codes of records, each from `START` to `END`.
-
-    Returns:
-        (N,) probabilities.
-    """
-    result = grams.probability[symbols]
-    for length, contexts, continued in _walk(grams, symbols):
-        informed = (contexts != _NONE) & grams.expanded[contexts]
-        probability = np.where(continued != _NONE, grams.probability[continued], 0.0)
-        result[length:][informed] = probability[informed]
-    return result
-
-
-def covered(grams: Grams, symbols: Symbols) -> NDArray[np.bool_]:
-    """Tell which symbols are part of a released gram of two symbols or more.
-
-    Args:
-        grams: What was released.
-        symbols: (N,) codes of records, each from `START` to `END`.
-
-    Returns:
-        (N,) bools.
-    """
-    result = np.zeros(len(symbols), dtype=bool)
-    for length, _, continued in _walk(grams, symbols):
-        hit = continued != _NONE
-        for offset in range(length + 1):
-            result[offset : offset + len(hit)] |= hit
-    return result
-
-
-def _walk(grams: Grams, symbols: Symbols) -> Iterator[tuple[int, Ids, Ids]]:
-    """Yield, by length, the node of the gram from each position, and where the next symbol leads.
-
-    `_NONE` where that is not released, or would go beyond the end of a record.
-    """
-    nodes = symbols.astype(np.int64)
-    for length in range(1, len(grams.levels)):
-        following = symbols[length:].astype(np.int64)
-        nodes = np.where(symbols[length - 1 : -1] == END, _NONE, nodes[: len(following)])
-        continued = np.where(nodes != _NONE, grams.child(nodes, following), _NONE)
-        yield length, nodes, continued
-        nodes = continued
+def _read_grams(path: Path, expected_sha256: str) -> Grams:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != expected_sha256:
+        raise ArtifactError(
+            f"{path}: SHA-256 is {digest}, but {SETTINGS} says {expected_sha256}; the file was "
+            "altered, truncated or belongs to another selector; fetch or save it again"
+        )
+    try:
+        return Grams.from_serialized(content)
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise ArtifactError(f"{path}: no n-grams of a selector ({error})") from error

@@ -1,5 +1,6 @@
 """Texts as rows of symbols, and released n-grams as a tree in one sorted table."""
 
+import json
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,8 +44,7 @@ def fold(words: Iterable[str]) -> tuple[str, ...]:
         InvalidTypeError: If they are not strings.
         InvalidValueError: If no word is left.
     """
-    reader = RowReader()
-    folded: dict[str, None] = {}
+    reader, folded = RowReader(), dict[str, None]()
     if isinstance(words, str):
         raise InvalidTypeError("expected an alphabet of several words, got one string")
     for word in words:
@@ -55,11 +55,6 @@ def fold(words: Iterable[str]) -> tuple[str, ...]:
             folded[plain_apostrophes(row.words[0])] = None
     require_at_least(1, "no word of the alphabet is one word in a text", alphabet=len(folded))
     return tuple(folded)
-
-
-def codes(words: Sequence[str]) -> dict[str, int]:
-    """Return the code of each word."""
-    return {word: code for code, word in enumerate(words, FIRST_WORD)}
 
 
 def encode(words: Iterable[str], known: Mapping[str, int]) -> list[int]:
@@ -86,7 +81,7 @@ def read_symbols(
         InvalidTypeError: If a row is neither text, tokens nor missing; does not show it.
         InvalidValueError: If the dataset has no such column.
     """
-    reader, known = RowReader(), codes(alphabet)
+    reader, known = RowReader(), {word: code for code, word in enumerate(alphabet, FIRST_WORD)}
     symbols = array("i")
     for position, cell in enumerate(_cells(texts, text_column)):
         try:
@@ -101,24 +96,22 @@ def read_symbols(
 
 
 def _cells(texts: Any, column: str) -> Iterator[object]:
-    if _is_dataset(texts):
-        yield from _column(texts, column)
+    # A dataset comes with its library imported; importing it here would cost a second.
+    library = sys.modules.get("datasets")
+    if library is None or not isinstance(texts, (library.Dataset, library.IterableDataset)):
+        if isinstance(texts, (str, bytes, Mapping)) or not isinstance(texts, Iterable):
+            raise InvalidTypeError(
+                "expected texts, token lists, a Dataset or an IterableDataset, got a "
+                f"{type(texts).__name__}"
+            )
+        yield from texts
         return
-    if isinstance(texts, (str, bytes, Mapping)) or not isinstance(texts, Iterable):
-        raise InvalidTypeError(
-            "expected texts, token lists, a Dataset or an IterableDataset, got a "
-            f"{type(texts).__name__}"
-        )
-    yield from texts
-
-
-def _column(dataset: Any, column: str) -> Iterator[object]:
-    names = dataset.column_names
+    names = texts.column_names
     try:
         # A stream may not know its columns before it is read.
         if names is not None and column not in names:
             raise KeyError(column)
-        for batch in dataset.select_columns([column]).iter(batch_size=_BATCH_ROWS):
+        for batch in texts.select_columns([column]).iter(batch_size=_BATCH_ROWS):
             yield from batch[column]
     except KeyError as error:
         if error.args != (column,):
@@ -127,12 +120,6 @@ def _column(dataset: Any, column: str) -> Iterator[object]:
         raise InvalidValueError(
             f"the dataset has no column {column!r}{has}; pass text_column="
         ) from None
-
-
-def _is_dataset(texts: object) -> bool:
-    # A dataset comes with its library imported; importing it here would cost a second.
-    library = sys.modules.get("datasets")
-    return library is not None and isinstance(texts, (library.Dataset, library.IterableDataset))
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +178,7 @@ class Grams:
     @lazy_property
     def codes(self) -> dict[str, int]:
         """The code of each word."""
-        return codes(self.words)
+        return {word: code for code, word in enumerate(self.words, FIRST_WORD)}
 
     @lazy_property
     def keys(self) -> Ids:
@@ -262,3 +249,40 @@ class Grams:
             symbols.append(names[self.symbol[node]])
             node = int(self.parent[node])
         return symbols[::-1]
+
+    def serialized(self) -> bytes:
+        """Return one JSON object a line for each gram with a count, in the order of the nodes."""
+        nodes = range(FIRST_WORD, len(self.parent))
+        entries = [
+            {"gram": self.spelled(n), "count": float(self.count[n]), "share": float(self.share[n])}
+            for n in nodes
+        ]
+        return "".join(f"{json.dumps(e, ensure_ascii=False)}\n" for e in entries).encode()
+
+    @classmethod
+    def from_serialized(cls, content: bytes) -> "Grams":
+        """Read what `serialized` wrote.
+
+        Raises:
+            ValueError, LookupError, TypeError, RecursionError: If it is none.
+        """
+        entries = [json.loads(line) for line in content.decode().rstrip("\n").split("\n")]
+        spelled = [tuple(entry["gram"]) for entry in entries]
+        values = np.array([[entry["count"], entry["share"]] for entry in entries], dtype=np.float64)
+        words = [gram[0] for gram in spelled if len(gram) == 1]
+        codes = {name: code for code, name in enumerate((*MARKS, *words))}
+        nodes: dict[tuple[str, ...], int] = {(): ROOT}
+        nodes |= {(name,): code for name, code in codes.items()}
+        nodes |= {gram: node for node, gram in enumerate(spelled, FIRST_WORD)}
+        grams = cls(
+            words=tuple(words),
+            parent=np.array([ROOT] * FIRST_WORD + [nodes[gram[:-1]] for gram in spelled]),
+            symbol=np.array([*range(FIRST_WORD), *(codes[gram[-1]] for gram in spelled)]),
+            count=np.concatenate([np.zeros(FIRST_WORD), values[:, 0]]),
+            share=np.concatenate([np.full(FIRST_WORD, values[0, 1]), values[:, 1]]),
+        )
+        if not words or not all(isinstance(word, str) for word in words):
+            raise ValueError("there are no words, or one is no string")
+        if not (np.isfinite(values) & (values > 0)).all() or (np.diff(grams.keys) <= 0).any():
+            raise ValueError("counts and shares have to be positive, and in the order of a tree")
+        return grams

@@ -31,8 +31,7 @@ class Selector(ABC):
             rows: The other columns of the batch, for selectors that read one.
 
         Returns:
-            For each row a bool for each of its words, True where it is a slot; None for a missing
-            row.
+            For each row (n,) bools, True where a word is a slot; None for a missing row.
         """
 
     @property
@@ -68,7 +67,7 @@ class Selector(ABC):
         return _Combined("&", self, other) if isinstance(other, Selector) else NotImplemented
 
     def __invert__(self) -> "Selector":
-        return _Inverted(self)
+        return _Combined("~", self)
 
 
 def spans(mask: Mask) -> list[tuple[int, int]]:
@@ -81,21 +80,25 @@ def spans(mask: Mask) -> list[tuple[int, int]]:
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-_OPERATORS = {"|": np.logical_or, "&": np.logical_and}
+_OPERATORS: dict[str, np.ufunc] = {"|": np.logical_or, "&": np.logical_and, "~": np.logical_not}
 
 
 class _Combined(Selector):
-    def __init__(self, operator: str, first: Selector, second: Selector) -> None:
+    """The words that an operator leaves of the masks of one or two selectors."""
+
+    def __init__(self, operator: str, *parts: Selector) -> None:
         self._operator = operator
-        self._parts = (first, second)
+        self._parts = parts
 
     def __repr__(self) -> str:
+        if self._operator == "~":
+            return f"~{self._parts[0]!r}"
         return f"({self._parts[0]!r} {self._operator} {self._parts[1]!r})"
 
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
         combine = _OPERATORS[self._operator]
-        pairs = zip(*(part.masks(words, rows) for part in self._parts), strict=True)
-        return [None if a is None or b is None else combine(a, b) for a, b in pairs]
+        found = zip(*(part.masks(words, rows) for part in self._parts), strict=True)
+        return [None if any(mask is None for mask in row) else combine(*row) for row in found]
 
     @property
     def disclosures(self) -> tuple[str, ...]:
@@ -107,26 +110,3 @@ class _Combined(Selector):
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self._operator}
-
-
-class _Inverted(Selector):
-    def __init__(self, selector: Selector) -> None:
-        self._selector = selector
-
-    def __repr__(self) -> str:
-        return f"~{self._selector!r}"
-
-    def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
-        masks = self._selector.masks(words, rows)
-        return [None if mask is None else ~mask for mask in masks]
-
-    @property
-    def disclosures(self) -> tuple[str, ...]:
-        return self._selector.disclosures
-
-    @property
-    def parts(self) -> tuple[Selector, ...]:
-        return (self._selector,)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": "~"}

@@ -1,18 +1,25 @@
-"""Selection of names by a token-classification model of `transformers`."""
+"""Selection by spans of characters: of a function, or of a token-classification model."""
 
 import hashlib
-import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hf_dxprivacy._runtime import lazy_property, require
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy._runtime import in_worker, lazy_property, require
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_at_least
 from hf_dxprivacy.slots.selector import Mask, Rows, Selector, Words
-from hf_dxprivacy.slots.spans import MISSED, masks_of
 from hf_dxprivacy.slots.tags import OUTSIDE, chosen_labels, selects
 from hf_dxprivacy.spaces.models import EXTRA, TransformersModel
-from hf_dxprivacy.text import Span
+from hf_dxprivacy.text import Span, TextRow, TokenRow
+
+# Disclosure of every selector that reads the text.
+MISSED = (
+    "Slots are found in the text. What is not found is released as it is; what is found depends "
+    "on the text, and shows in the mask."
+)
 
 # Tokens that a model is given at once, at most; many cannot take more.
 _LONGEST = 512
@@ -20,15 +27,99 @@ _LONGEST = 512
 # Windows of a long text share one token in so many.
 _OVERLAP = 4
 
-_forked = False
+
+class SpanSelector(Selector):
+    """Selects the words that touch a span of characters which a function finds.
+
+    The function may be Presidio's analyzer, whose results it takes as they are:
+
+    >>> analyzer = presidio_analyzer.AnalyzerEngine()
+    >>> selector = SpanSelector(partial(analyzer.analyze, language="en"), labels=["PERSON"])
+
+    Args:
+        find: Takes a text and returns its spans: (start, stop) or (start, stop, label), offsets in
+            characters and stop excluded, or objects with ``start``, ``end`` and ``entity_type``.
+            Tokens come joined by spaces. It travels into every process of `Dataset.map`.
+        labels: The labels to select; all by default.
+
+    Raises:
+        InvalidTypeError: If `find` cannot be called, or the labels are no strings.
+        InvalidValueError: If there are no labels.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[str], Iterable[Any]],
+        labels: Collection[str] | None = None,
+    ) -> None:
+        if not callable(find):
+            raise InvalidTypeError(f"expected a function of a text, got a {type(find).__name__}")
+        self.find = find
+        self.labels = chosen_labels(labels, None)
+
+    def __repr__(self) -> str:
+        labels = "all" if self.labels is None else list(self.labels)
+        return f"{type(self).__name__}(labels={labels})"
+
+    def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
+        """See `Selector.masks`; InvalidTypeError if `find` returns something else than spans."""
+        del rows
+        return _masks(words, lambda texts: [self._spans(text) for text in texts])
+
+    @property
+    def disclosures(self) -> tuple[str, ...]:
+        """See `Selector.disclosures`."""
+        return (MISSED,)
+
+    def _spans(self, text: str) -> list[Span]:
+        found = []
+        for span in self.find(text):
+            if hasattr(span, "start") and hasattr(span, "end"):
+                start, stop, label = span.start, span.end, getattr(span, "entity_type", None)
+            elif isinstance(span, (tuple, list)) and len(span) in (2, 3):
+                start, stop, label = (*span, None)[:3]
+            else:
+                raise InvalidTypeError(
+                    "expected spans (start, stop) or (start, stop, label), or objects with start "
+                    f"and end, got a {type(span).__name__}"
+                )
+            if self.labels is None or label in self.labels:
+                found.append((start, stop))
+        return found
 
 
-def _mark_fork() -> None:
-    global _forked
-    _forked = True
+def _masks(
+    words: Words, find: Callable[[list[str]], Sequence[Iterable[Span]]]
+) -> list[Mask | None]:
+    """Return the words of each row that touch a span that is found in the rows' texts."""
+    located = [None if row is None else _locate(row) for row in words]
+    found = iter(find([row[0] for row in located if row is not None]))
+    masks: list[Mask | None] = []
+    for row in located:
+        if row is None:
+            masks.append(None)
+            continue
+        places, spans = _pairs(row[1]), _pairs(next(found))
+        spans = spans[spans[:, 0] < spans[:, 1]]
+        touched = (places[:, None, 0] < spans[:, 1]) & (spans[:, 0] < places[:, None, 1])
+        masks.append(touched.any(axis=1))
+    return masks
 
 
-os.register_at_fork(after_in_child=_mark_fork)
+def _locate(words: Sequence[str]) -> tuple[str, list[Span]]:
+    """Return the text of a row, and where its words are in it."""
+    if isinstance(words, TextRow):
+        return words.detokenize(words.words), words.offsets(words.words)
+    if not isinstance(words, TokenRow):
+        words = TokenRow(list(words), [*range(len(words))], [*words])
+    tokens = [token or "" for token in words.tokens]
+    stops = np.cumsum([len(token) + 1 for token in tokens], dtype=np.int64) - 1
+    places = [(int(stops[p]) - len(tokens[p]), int(stops[p])) for p in words.positions]
+    return " ".join(tokens), places
+
+
+def _pairs(spans: Iterable[Span]) -> NDArray[np.int64]:
+    return np.array(list(spans), dtype=np.int64).reshape(-1, 2)
 
 
 class NerSelector(Selector):
@@ -121,11 +212,7 @@ class NerSelector(Selector):
         return self._given is None and self._checkpoint.commit is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what this is made again from; see `Selector.to_dict`.
-
-        Raises:
-            InvalidValueError: If the model is in memory only.
-        """
+        """See `Selector.to_dict`; InvalidValueError if the model is in memory only."""
         if self._given is not None:
             raise InvalidValueError(
                 "the model that finds slots is in memory only; save it and its tokenizer with "
@@ -142,9 +229,9 @@ class NerSelector(Selector):
         }
 
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
-        """Find the slots of a batch of rows; see `Selector.masks`."""
+        """See `Selector.masks`."""
         del rows
-        return masks_of(words, self._spans)
+        return _masks(words, self._spans)
 
     @lazy_property
     def _ready(self) -> tuple[Any, Any]:
@@ -160,7 +247,7 @@ class NerSelector(Selector):
 
     def _spans(self, texts: list[str]) -> list[list[Span]]:
         torch = require("torch", EXTRA)
-        if _forked:
+        if in_worker():
             # A child of a fork waits for ever for the threads that only its parent has.
             torch.set_num_threads(1)
         spans: list[list[Span]] = [[] for _ in texts]
@@ -177,16 +264,13 @@ class NerSelector(Selector):
 
     def _batches(
         self, texts: list[str], tokenizer: Any
-    ) -> Iterator[tuple[list[tuple[int, list[Span]]], Any]]:
-        """Cut texts into windows, and give them out in batches of about one length.
-
-        Yields:
-            For each window the text that it is of and the offsets of its tokens, and the inputs of
-            the model.
-        """
+    ) -> Iterator[tuple[list[tuple[int, list[Span]]], dict[str, Any]]]:
+        """Yield windows, batches of about one length: text and offsets of each, and inputs."""
         if not texts:
             return
-        longest = self.window or _window(self._ready[0].config, tokenizer)
+        torch = require("torch", EXTRA)
+        positions = getattr(self._ready[0].config, "max_position_embeddings", None) or _LONGEST
+        longest = self.window or int(min(positions, tokenizer.model_max_length, _LONGEST))
         cut = tokenizer(
             texts,
             truncation=True,
@@ -201,8 +285,12 @@ class NerSelector(Selector):
         order = sorted((n for n, size in enumerate(sizes) if size), key=sizes.__getitem__)
         for start in range(0, len(order), self.batch_size):
             chosen = order[start : start + self.batch_size]
+            # What fills a row up is masked out, so that any token does.
             inputs = {
-                n: _padded([values[window] for window in chosen]) for n, values in cut.items()
+                name: torch.nn.utils.rnn.pad_sequence(
+                    [torch.tensor(values[window]) for window in chosen], batch_first=True
+                )
+                for name, values in cut.items()
             }
             yield [(rows[window], offsets[window]) for window in chosen], inputs
 
@@ -214,17 +302,15 @@ def _loaded(model: Any, revision: str | None, device: str | None) -> tuple[Any, 
             "revision= and device= are for folders and repositories; a loaded model is what it "
             "is, where it is"
         )
-    pair = model if isinstance(model, tuple) else (_part(model, "model"), _part(model, "tokenizer"))
+    pair = model
+    if not isinstance(model, tuple):
+        pair = getattr(model, "model", None), getattr(model, "tokenizer", None)
     if len(pair) != 2 or not hasattr(getattr(pair[0], "config", None), "id2label"):
         raise InvalidTypeError(
             "expected a folder, a repository on the Hub, a token-classification pipeline or a "
             f"pair (model, tokenizer), got a {type(model).__name__}"
         )
     return pair[0].eval(), _checked(pair[1])
-
-
-def _part(pipeline: Any, name: str) -> Any:
-    return getattr(pipeline, name, None)
 
 
 def _checked(tokenizer: Any) -> Any:
@@ -234,18 +320,6 @@ def _checked(tokenizer: Any) -> Any:
             f"tokenizer.json), got a {type(tokenizer).__name__}"
         )
     return tokenizer
-
-
-def _padded(rows: list[list[int]]) -> Any:
-    """Return rows as one tensor; what fills it up is masked out, so that any token does."""
-    torch = require("torch", EXTRA)
-    return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
-
-
-def _window(config: Any, tokenizer: Any) -> int:
-    """Return how many tokens a model can take at once."""
-    positions = getattr(config, "max_position_embeddings", None) or _LONGEST
-    return int(min(positions, tokenizer.model_max_length, _LONGEST))
 
 
 def _digest(folder: Path) -> str:
