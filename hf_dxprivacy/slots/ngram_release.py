@@ -119,16 +119,22 @@ def release(
     share = 1.0 / config.n_max
     scale = config.scale(share)
     threshold = config.threshold(scale, len(alphabet))
-    counts = rng.laplace(word_counts(symbols, len(alphabet)), scale)
+    occurring = np.zeros(FIRST_WORD + len(alphabet), dtype=np.int64)
+    for start in range(0, len(symbols), _CHUNK):
+        occurring += np.bincount(symbols[start : start + _CHUNK], minlength=len(occurring))
+    counts = rng.laplace(occurring[FIRST_WORD:], scale)
     kept = np.flatnonzero(counts >= threshold)
     words = [alphabet[word] for word in kept.tolist()]
     grams = Grams.of_words(words, np.rint(counts[kept]), share)
-    paths = Paths(recoded(symbols, len(alphabet), kept))
+    # Words are numbered anew; those that are not released become `UNKNOWN`.
+    codes = np.full(len(occurring), UNKNOWN, dtype=np.int32)
+    codes[:FIRST_WORD] = np.arange(FIRST_WORD)
+    codes[FIRST_WORD + kept] = FIRST_WORD + np.arange(len(kept))
+    paths = Paths(codes[symbols])
     thresholds = np.full(grams.width, threshold)
     for length in range(1, config.n_max):
         frontier = _frontier(grams, length, config, thresholds)
-        keys, counts = paths.continuations(grams.width)
-        keys, counts = _released(frontier, grams, keys, counts, rng)
+        keys, counts = _released(frontier, grams, *paths.continuations(grams.width), rng)
         owner = np.searchsorted(frontier.nodes, keys // grams.width)
         grams = grams.extended(keys, counts, frontier.share[owner])
         thresholds = np.concatenate([thresholds, frontier.threshold[owner]])
@@ -138,20 +144,13 @@ def release(
 
 @dataclass(frozen=True, eq=False)
 class _Frontier:
-    """The nodes whose continuations are counted, ascending.
-
-    Attributes:
-        nodes: (m,) nodes.
-        first: (m,) node whose symbol is the first candidate; the others follow it.
-        size: (m,) number of candidates, > 0.
-        share: (m,) share of ε_g that each of the counts gets.
-        scale: (m,) scale of their noise.
-        threshold: (m,) what they have to reach.
-    """
+    """The m nodes whose continuations are counted, ascending."""
 
     nodes: Ids
+    # The node whose symbol is the first candidate, and how many candidates there are, > 0.
     first: Ids
     size: Ids
+    # Of ε_g for each of the counts; the scale of their noise; what they have to reach.
     share: Floats
     scale: Floats
     threshold: Floats
@@ -164,40 +163,32 @@ def _frontier(grams: Grams, length: int, config: ReleaseConfig, thresholds: Floa
     symbols = grams.symbol[nodes]
     left = 1.0 - grams.spent[nodes]
     grown = (symbols != END) & (symbols != CUT) & (stop > first) & (left > _LEAST_SHARE)
-    nodes, first, size = nodes[grown], first[grown], (stop - first)[grown]
-    share = left[grown] / _steps(grams, nodes, length, config, thresholds)
-    scale = config.scale(share)
+    nodes, first, stop, left = nodes[grown], first[grown], stop[grown], left[grown]
+    # Over how many lengths the rest of the budget is spread, h in [C]: counts fall by the factor
+    # P_max at each length at least, if they do so as after the gram without its first symbol, and
+    # what falls below the threshold needs no budget.
+    steps = np.full(len(nodes), float(config.n_max - length))
+    if config.epsilon is not None and len(nodes):
+        bounds = np.stack([first, stop], axis=1).ravel()
+        largest = np.maximum.reduceat(np.append(grams.probability, 0.0), bounds)[::2]
+        # A mark has no count, and a largest probability of 0 or 1 tells nothing: all lengths then.
+        known = (grams.count[nodes] > 0) & (largest > 0) & (largest < 1)
+        fall = np.log(thresholds[nodes][known]) - np.log(grams.count[nodes][known])
+        steps[known] = np.clip(np.ceil(fall / np.log(largest[known])), 1.0, steps[known])
+    share = left / steps
+    scale, size = config.scale(share), stop - first
     return _Frontier(nodes, first, size, share, scale, config.threshold(scale, size))
-
-
-def _steps(
-    grams: Grams, nodes: Ids, length: int, config: ReleaseConfig, thresholds: Floats
-) -> Floats:
-    """Return over how many lengths the rest of the budget is spread, h in [C].
-
-    Counts fall by the factor P_max at each length at least, if they do so as after the gram
-    without its first symbol; what falls below the threshold needs no budget.
-    """
-    most = float(config.n_max - length)
-    if config.epsilon is None or len(nodes) == 0:
-        return np.full(len(nodes), most)
-    first, stop = grams.followers(grams.suffix[nodes])
-    largest = np.maximum.reduceat(
-        np.append(grams.probability, 0.0), np.stack([first, stop], axis=1).ravel()
-    )[::2]
-    # A mark has no count, and a largest probability of 0 or 1 tells nothing: all lengths then.
-    known = (grams.count[nodes] > 0) & (largest > 0) & (largest < 1)
-    fall = np.log(thresholds[nodes], where=known, out=np.zeros(len(nodes)))
-    fall -= np.log(grams.count[nodes], where=known, out=np.zeros(len(nodes)))
-    rate = np.log(largest, where=known, out=np.full(len(nodes), -1.0))
-    return np.where(known, np.clip(np.ceil(fall / rate), 1.0, most), most)
 
 
 def _released(
     frontier: _Frontier, grams: Grams, keys: Ids, counts: Floats, rng: np.random.Generator
 ) -> tuple[Ids, Floats]:
     """Return the keys of the next level that reach their threshold, ascending, and their counts."""
-    keys, counts = _candidates(frontier, grams, keys, counts)
+    # Only what continues the frontier by a candidate.
+    parent, symbol = keys // grams.width, keys % grams.width
+    possible = grams.child(grams.suffix[parent], symbol) >= 0
+    possible &= np.isin(parent, frontier.nodes) & (symbol != CUT)
+    keys, counts = keys[possible], counts[possible]
     owner = np.searchsorted(frontier.nodes, keys // grams.width)
     noisy = rng.laplace(counts, frontier.scale[owner])
     enough = noisy >= frontier.threshold[owner]
@@ -207,30 +198,14 @@ def _released(
     return released[order], np.rint(np.concatenate([noisy[enough], drawn]))[order]
 
 
-def _candidates(frontier: _Frontier, grams: Grams, keys: Ids, counts: Floats) -> tuple[Ids, Floats]:
-    """Leave only what continues the frontier by a candidate."""
-    parent, symbol = keys // grams.width, keys % grams.width
-    possible = grams.child(grams.suffix[parent], symbol) >= 0
-    possible &= np.isin(parent, frontier.nodes) & (symbol != CUT)
-    return keys[possible], counts[possible]
-
-
 def _empty(
     frontier: _Frontier, grams: Grams, observed: Ids, rng: np.random.Generator
 ) -> tuple[Ids, Floats]:
-    """Draw which candidates that do not occur reach their threshold, without listing them.
+    """Draw which candidates beside the observed keys (ascending) reach their threshold.
 
-    How many do is binomial, which ones is uniform, and the excess over the threshold is
-    exponential: the law of Laplace noise given that it reaches a threshold >= 0.
-
-    Args:
-        frontier: The nodes.
-        grams: The tree.
-        observed: Keys of the candidates that occur, ascending.
-        rng: Where the randomness comes from.
-
-    Returns:
-        The keys, in no order, and their noisy counts.
+    They are not listed: how many do is binomial, which ones is uniform, and the excess over the
+    threshold is exponential, the law of Laplace noise given that it reaches a threshold >= 0.
+    Returns the keys, in no order, and their noisy counts.
     """
     occur = np.bincount(
         np.searchsorted(frontier.nodes, observed // grams.width), minlength=len(frontier.nodes)
@@ -252,28 +227,6 @@ def _empty(
         owner = np.delete(owner, fresh)
     of = np.concatenate(owners)
     return np.concatenate(found), frontier.threshold[of] + rng.exponential(frontier.scale[of])
-
-
-def word_counts(symbols: Symbols, size: int) -> Floats:
-    """Return how often each of `size` words occurs, (size,)."""
-    counts = np.zeros(FIRST_WORD + size, dtype=np.int64)
-    for start in range(0, len(symbols), _CHUNK):
-        counts += np.bincount(symbols[start : start + _CHUNK], minlength=len(counts))
-    return counts[FIRST_WORD:].astype(np.float64)
-
-
-def recoded(symbols: Symbols, size: int, kept: Ids) -> Symbols:
-    """Return the symbols with words renumbered; those that are not kept become `UNKNOWN`.
-
-    Args:
-        symbols: (N,) codes over an alphabet of `size` words.
-        size: Of the alphabet.
-        kept: Positions in the alphabet of the words that stay, ascending.
-    """
-    table = np.full(FIRST_WORD + size, UNKNOWN, dtype=np.int32)
-    table[:FIRST_WORD] = np.arange(FIRST_WORD)
-    table[FIRST_WORD + kept] = FIRST_WORD + np.arange(len(kept))
-    return table[symbols]
 
 
 class Paths:
