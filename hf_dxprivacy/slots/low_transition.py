@@ -52,17 +52,10 @@ FILES = (SETTINGS, GRAMS)
 
 _KIND = "low-transition"
 _FIELDS: dict[str, Any] = {
-    "format_version": int,
-    "library_name": str,
-    "selector": str,
+    **dict.fromkeys(("library_name", "selector", "mode", "grams_sha256"), str),
+    **dict.fromkeys(("format_version", "n_max", "l_max", "min_count", "alphabet_size"), int),
     "epsilon": (float, int, NoneType),
-    "n_max": int,
-    "l_max": int,
-    "min_count": int,
-    "alphabet_size": int,
     "threshold": (float, int),
-    "mode": str,
-    "grams_sha256": str,
 }
 
 # Rounding of sums of a few shares.
@@ -160,9 +153,6 @@ class LowTransitionSelector(Selector, Publishable):
         Args:
             threshold: τ; by default as it is.
             mode: "transition" or "coverage"; by default as it is.
-
-        Raises:
-            InvalidValueError: If it is out of range or unknown.
         """
         return LowTransitionSelector(
             self.grams,
@@ -174,12 +164,13 @@ class LowTransitionSelector(Selector, Publishable):
 
     def __repr__(self) -> str:
         settings = f"threshold={self.threshold:g}" if self.mode == "transition" else "coverage"
+        epsilon = self.config.epsilon
         law = (
-            "epsilon=None: exact counts of a public corpus"
-            if self.config.epsilon is None
-            else f"epsilon={self.config.epsilon:g} per record"
+            "None: exact counts of a public corpus"
+            if epsilon is None
+            else f"{epsilon:g} per record"
         )
-        return f"{type(self).__name__}({len(self.grams)} n-grams, {law}, {settings})"
+        return f"{type(self).__name__}({len(self.grams)} n-grams, epsilon={law}, {settings})"
 
     @property
     def guarantee(self) -> CorpusGuarantee:
@@ -189,28 +180,21 @@ class LowTransitionSelector(Selector, Publishable):
     @property
     def disclosures(self) -> tuple[str, ...]:
         """See `Selector.disclosures`."""
+        applies = str(self.guarantee).partition("\n")[0]
         return (
-            "Slots are chosen by n-grams of a corpus; to that corpus this applies: "
-            + str(self.guarantee).split("\n")[0]
-            + ".",
+            f"Slots are chosen by n-grams of a corpus; to that corpus this applies: {applies}.",
             *self.guarantee.assumptions,
         )
 
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
         """See `Selector.masks`."""
         del rows
-        codes: list[int] = []
-        for row in words:
-            if row is not None:
-                codes += [START, *encode(row, self.grams.codes), END]
+        present = [row for row in words if row is not None]
+        codes = [code for row in present for code in (START, *encode(row, self.grams.codes), END)]
         symbols = np.array(codes, dtype=np.int32)
         slots = self._slots(symbols)[(symbols >= FIRST_WORD) | (symbols == UNKNOWN)]
-        masks: list[Mask | None] = []
-        start = 0
-        for row in words:
-            masks.append(None if row is None else slots[start : start + len(row)])
-            start += 0 if row is None else len(row)
-        return masks
+        parts = iter(np.split(slots, np.cumsum([len(row) for row in present], dtype=np.int64)))
+        return [None if row is None else next(parts) for row in words]
 
     def _slots(self, symbols: Symbols) -> Mask:
         """Tell which symbols of records, each from `START` to `END`, are slots.
@@ -250,20 +234,9 @@ class LowTransitionSelector(Selector, Publishable):
         local_files_only: bool = False,
         force_download: bool = False,
     ) -> "LowTransitionSelector":
-        """Load a stored selector.
+        """Load a stored selector from a local folder or a repository on the Hub.
 
-        Args:
-            name_or_path: A local folder or a repository on the Hub.
-            revision: Branch, tag or commit on the Hub; the main branch by default.
-            cache_dir: Cache of the Hub's files; ``$HF_HUB_CACHE`` by default.
-            token: A token for the Hub, True for the stored one, False for none.
-            local_files_only: Use what the cache has, and no network.
-            force_download: Fetch again what the cache has.
-
-        Raises:
-            InvalidValueError: If there is no such selector.
-            HubError: If the Hub refuses it or cannot be reached.
-            ArtifactError: If a file is missing, altered or of a newer format.
+        Arguments and errors are those of `EmbeddingSpace.from_pretrained`.
         """
         access = HubOptions(cache_dir, token, local_files_only, force_download)
         source = resolve(name_or_path, FILES, revision, access, what="a selector", ships=False)
@@ -273,15 +246,10 @@ class LowTransitionSelector(Selector, Publishable):
             raise ArtifactError(f"{path}: no {_KIND} selector of {LIBRARY_NAME}")
         require_fields(path, entries, _FIELDS)
         grams = _read_grams(source.folder / GRAMS, entries["grams_sha256"])
-        terms, rest = (
-            {name: entries[name] for name in names}
-            for names in (
-                ("epsilon", "n_max", "l_max", "min_count"),
-                ("alphabet_size", "threshold", "mode"),
-            )
-        )
+        terms = [entries[name] for name in ("epsilon", "n_max", "l_max", "min_count")]
+        rest = {name: entries[name] for name in ("alphabet_size", "threshold", "mode")}
         try:
-            config = ReleaseConfig(**terms)
+            config = ReleaseConfig(*terms)
             selector = cls(grams, config, **rest)
         except (InvalidTypeError, InvalidValueError) as error:
             raise ArtifactError(f"{path}: {error}") from error
@@ -308,13 +276,8 @@ class LowTransitionSelector(Selector, Publishable):
 
     def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
         lengths = [level.stop - level.start for level in self.grams.levels]
-        shown = {
-            "terms": asdict(self.config),
-            "alphabet_size": self.alphabet_size,
-            "threshold": self.threshold,
-            "mode": self.mode,
-            "lengths": [lengths[0] - FIRST_WORD, *lengths[1:]],
-        }
+        shown = {"terms": asdict(self.config), "lengths": [lengths[0] - FIRST_WORD, *lengths[1:]]}
+        shown |= {name: getattr(self, name) for name in ("alphabet_size", "threshold", "mode")}
         cards.write_selector_card(folder, shown, str(self.guarantee), license=license, name=name)
 
     def _check_publishable(self, license: str | None) -> None:
@@ -323,19 +286,19 @@ class LowTransitionSelector(Selector, Publishable):
 
 def _too_small(config: ReleaseConfig, size: int) -> str:
     """Say what would do, from what is public alone: no count of the corpus is in the message."""
-    needed = float(config.threshold(config.scale(1 / config.n_max), size))
-    words = f"{_WORDS_PER_FREQUENT * needed:,.0f}"
     if config.epsilon is None:
         return (
             f"no n-gram of two words occurs {config.min_count} times; give more texts, or a "
             "smaller min_count"
         )
+    needed = float(config.threshold(config.scale(1 / config.n_max), size))
     return (
         f"nothing was released: with epsilon={config.epsilon:g}, n_max={config.n_max}, "
         f"l_max={config.l_max} and an alphabet of {size} words, only words that occur more than "
-        f"{needed:,.0f} times are. A corpus of {words} words would do for the single most frequent "
-        "word of English, and ten times that for more; or an epsilon that is larger by as much as "
-        "the corpus is smaller. Smaller n_max, l_max and alphabet help too"
+        f"{needed:,.0f} times are. A corpus of {_WORDS_PER_FREQUENT * needed:,.0f} words would do "
+        "for the single most frequent word of English, and ten times that for more; or an epsilon "
+        "that is larger by as much as the corpus is smaller. Smaller n_max, l_max and alphabet "
+        "help too"
     )
 
 

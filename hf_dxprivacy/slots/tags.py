@@ -18,12 +18,10 @@ _PREFIX = re.compile(r"^[BILEUS]-(?=.)")
 
 def selects(tag: str, labels: Collection[str] | None) -> bool:
     """Tell whether a tag, such as "B-PER", has one of the labels, or any if they are None."""
-    if labels is None:
-        return tag != OUTSIDE
-    return not labels_of(tag).isdisjoint(labels)
+    return tag != OUTSIDE if labels is None else not _labels_of(tag).isdisjoint(labels)
 
 
-def labels_of(tag: str) -> set[str]:
+def _labels_of(tag: str) -> set[str]:
     """Return what a tag may be called: itself, and itself without prefix; "O" is no label."""
     return {tag, _PREFIX.sub("", tag, count=1)} - {OUTSIDE}
 
@@ -47,15 +45,12 @@ def chosen_labels(
         raise InvalidTypeError(f'expected labels to be names, as in ["PER", "LOC"], got {labels!r}')
     if not labels:
         raise InvalidValueError("expected at least one label, or None for all")
-    known = set(labels) if tags is None else set[str]().union(*map(labels_of, tags))
+    known = set(labels) if tags is None else set[str]().union(*map(_labels_of, tags))
     if unknown := sorted(set(labels) - known):
         raise InvalidValueError(
             f"there is no label {unknown[0]!r}; there are {', '.join(map(repr, sorted(known)))}"
         )
     return tuple(sorted(set(labels)))
-
-
-_CLASSES = "names=dataset.features[column].feature.names"
 
 
 class TagColumnSelector(Selector):
@@ -106,17 +101,15 @@ class TagColumnSelector(Selector):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what this is made again from; see `Selector.to_dict`."""
-        arguments = {"labels": self.labels, "names": self.names}
-        listed = {name: None if given is None else [*given] for name, given in arguments.items()}
-        return {"kind": "tag-column", "column": self.column, **listed}
+        """See `Selector.to_dict`."""
+        labels, names = (None if g is None else [*g] for g in (self.labels, self.names))
+        return {"kind": "tag-column", "column": self.column, "labels": labels, "names": names}
 
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
-        """Find the slots of a batch of rows; see `Selector.masks`.
+        """See `Selector.masks`.
 
         Raises:
-            InvalidValueError: If the column is missing, or a row has another number of tags than
-                of tokens.
+            InvalidValueError: If the column is missing, or there is not one tag for each token.
             InvalidTypeError: If a row is a text, or its tags are no tags.
         """
         if rows is None or self.column not in rows:
@@ -158,7 +151,10 @@ class TagColumnSelector(Selector):
                 f"expected tags to be strings or integers, got a {type(tag).__name__}"
             )
         if self.names is None:
-            raise InvalidTypeError(f"tags are integers; say what they stand for with {_CLASSES}")
+            raise InvalidTypeError(
+                "tags are integers; say what they stand for with "
+                "names=dataset.features[column].feature.names"
+            )
         if not 0 <= tag < len(self.names):
             raise InvalidValueError(
                 f"expected tags from 0 to {len(self.names) - 1}, got {tag}; check names="

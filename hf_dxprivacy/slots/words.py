@@ -1,11 +1,10 @@
 """Selection by lists of words, and bounds on the share of selected words."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_within
 from hf_dxprivacy.slots.selector import Mask, Rows, Selector, Words
@@ -32,15 +31,14 @@ class ContentWordSelector(Selector):
         return f"{type(self).__name__}({len(self.stopwords)} stop words)"
 
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
-        """Find the slots of a batch of rows; see `Selector.masks`."""
+        """See `Selector.masks`."""
         del rows
         kept = frozenset(self.stopwords)
-        return [
-            None
-            if row is None
-            else np.array([plain_apostrophes(word) not in kept for word in row], dtype=np.bool_)
-            for row in words
-        ]
+
+        def mask(row: Sequence[str]) -> Mask:
+            return np.array([plain_apostrophes(word) not in kept for word in row], dtype=np.bool_)
+
+        return [None if row is None else mask(row) for row in words]
 
     @property
     def disclosures(self) -> tuple[str, ...]:
@@ -48,7 +46,7 @@ class ContentWordSelector(Selector):
         return (f"Slots are all words but {len(self.stopwords)} stop words, a public list.",)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what this is made again from; see `Selector.to_dict`."""
+        """See `Selector.to_dict`."""
         return {"kind": "content-words", "stopwords": list(self.stopwords)}
 
 
@@ -80,13 +78,11 @@ class ShareSelector(Selector):
         self.maximum = float(maximum)
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({self.selector!r}, minimum={self.minimum:g}, "
-            f"maximum={self.maximum:g})"
-        )
+        bounds = f"minimum={self.minimum:g}, maximum={self.maximum:g}"
+        return f"{type(self).__name__}({self.selector!r}, {bounds})"
 
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
-        """Find the slots of a batch of rows; see `Selector.masks`."""
+        """See `Selector.masks`."""
         masks = self.selector.masks(words, rows)
         return [None if mask is None else self._bounded(mask) for mask in masks]
 
@@ -105,7 +101,7 @@ class ShareSelector(Selector):
         return (self.selector,)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what this is made again from; see `Selector.to_dict`."""
+        """See `Selector.to_dict`."""
         return {"kind": "share", "minimum": self.minimum, "maximum": self.maximum}
 
     def _bounded(self, mask: Mask) -> Mask:
@@ -114,13 +110,13 @@ class ShareSelector(Selector):
         most = max(least, math.floor(round(self.maximum * len(mask), 9)))
         if least <= np.count_nonzero(mask) <= most:
             return mask
-        bounded = np.zeros(len(mask), dtype=np.bool_)
-        bounded[_spread(np.flatnonzero(mask), most)] = True
-        bounded[_spread(np.flatnonzero(~bounded), least - int(bounded.sum()))] = True
-        return bounded
+        if np.count_nonzero(mask) > most:
+            return _spread(mask, most)
+        return mask | _spread(~mask, least - np.count_nonzero(mask))
 
 
-def _spread(positions: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return `count` of the positions, or all if there are fewer, at even distances."""
-    count = min(max(count, 0), len(positions))
-    return positions[np.arange(count) * len(positions) // max(count, 1)]
+def _spread(mask: Mask, count: int) -> Mask:
+    """Return the mask of `count` words of a mask, at even distances."""
+    positions, spread = np.flatnonzero(mask), np.zeros_like(mask)
+    spread[positions[np.arange(count) * len(positions) // max(count, 1)]] = True
+    return spread
