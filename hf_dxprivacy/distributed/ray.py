@@ -25,9 +25,9 @@ def privatize_ray(
 ) -> "Dataset":
     """Privatize the rows of a Ray Data set, on whatever cluster it is computed.
 
-    The result is lazy, as every Ray Data set is, and one release: Ray computes a block again if a
-    worker or a node is lost, and everything anew for every consumption, and a row comes out the
-    same each time. Another call is another release.
+    The result is lazy, and one release: Ray computes a block again if a worker or a node is lost,
+    and everything anew for every consumption, and a row comes out the same each time. Another call
+    is another release.
 
     Every actor loads the privatizer once, and runs as many threads as Ray gives it CPUs. It must
     find the space under the same name or path as the driver.
@@ -68,7 +68,13 @@ def privatize_ray(
         kinds = [k if isinstance(k, pa.DataType) else pa.string() for k in schema.types]
         job.schema(pa.schema(list(zip(schema.names, kinds, strict=True))))
         if job.id_column is not None:
-            job.refuse_repeated(_most_frequent(dataset, job.id_column))
+            cpus = require("ray", "ray").cluster_resources().get("CPU", 1)
+            # The default is 200 partitions, however few rows there are.
+            groups = dataset.select_columns([job.id_column]).groupby(
+                job.id_column, num_partitions=int(cpus) or 1
+            )
+            several = groups.count().map_batches(_several, batch_format="pyarrow").take(1)
+            job.refuse_repeated(int(several[0]["count()"]) if several else 1)
     released: Dataset = dataset.map_batches(
         _Actor,
         fn_constructor_args=(job,),
@@ -80,25 +86,15 @@ def privatize_ray(
 
 
 class _Actor:
-    """What a process of Ray makes once, and then calls for every batch."""
+    """A job that a process of Ray loads once, and then calls for every batch."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Release the rows of a batch."""
         return self._job(table)
 
 
-def _most_frequent(dataset: "Dataset", id_column: str) -> int:
-    """Return how often one of the ids that come several times comes; 1 if there are none."""
-    cpus = require("ray", "ray").cluster_resources().get("CPU", 1)
-    # The default is 200 partitions, however few rows there are.
-    groups = dataset.select_columns([id_column]).groupby(id_column, num_partitions=int(cpus) or 1)
-    several = groups.count().map_batches(_several, batch_format="pyarrow").take(1)
-    return int(several[0]["count()"]) if several else 1
-
-
-def _several(groups: pa.Table) -> pa.Table:
+def _several(counts: pa.Table) -> pa.Table:
     """Return the ids that come several times; a missing one fails the task that meets it."""
-    return groups.drop_null().filter(pc.field("count()") > 1)
+    return counts.drop_null().filter(pc.field("count()") > 1)

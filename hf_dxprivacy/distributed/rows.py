@@ -1,4 +1,4 @@
-"""What makes pieces of a data set, each of which may be computed several times, one release."""
+"""One release of a data set in pieces, each of which may be computed several times."""
 
 import secrets
 from collections.abc import Sequence
@@ -23,9 +23,8 @@ class Job:
     Clusters compute a row again after a failure, or on two machines at once, and something of
     every attempt may reach the output. The noise of a row is therefore a function of a secret key
     of the job, of the row's id and of its words, so that all attempts are one release. The key is
-    drawn here, is nowhere but in this object and its pickles, and is gone with them. A privatizer
-    with a seed keeps that, and one with ``memoize=`` needs no ids: its noise is a function of its
-    key already.
+    drawn here, is in this object and its pickles alone, and is gone with them. A privatizer with a
+    seed keeps that, and one with ``memoize=`` needs no ids: its noise depends on its key already.
 
     Args:
         privatizer: What privatizes the rows; it is not changed.
@@ -48,7 +47,20 @@ class Job:
                 "a PrivacyBudget counts in one process, and this job runs in many: make the "
                 "privatizer without budget=, and count the job as one release of every row"
             )
-        self.id_column = _checked_id_column(id_column, _is_memoized(privatizer))
+        memoized = isinstance(privatizer, DxPrivatizer) and privatizer.memoize is not None
+        if memoized and id_column is not None:
+            raise InvalidValueError(
+                "with memoize= the noise does not depend on the row: leave id_column out"
+            )
+        if id_column is None and not memoized:
+            raise InvalidValueError(
+                "a task that is computed again must not release its rows with other noise: pass "
+                "id_column=, a column with another whole number or string in every row, which "
+                "stays the same when the row is read again"
+            )
+        self.id_column: str | None = None
+        if id_column is not None:
+            (self.id_column,) = column_names("id_column", id_column, 1)
         self._privatizer = privatizer
         if privatizer.seed is None and id_column is not None:
             self._privatizer = privatizer.with_noise(KeyedNoise(secrets.randbits(KEY_BITS)))
@@ -79,23 +91,11 @@ class Job:
         return frozenset([*privatizer.text_columns, *privatizer.output_columns])
 
     def schema(self, given: pa.Schema) -> pa.Schema:
-        """Return the schema of the result for tables of a schema.
-
-        Raises:
-            InvalidValueError: If a column is missing.
-            InvalidTypeError: If the ids are neither whole numbers nor strings.
-        """
+        """Return the schema of the result for tables of a schema; raises as the call does."""
         return self(given.empty_table()).schema
 
     def refuse_repeated(self, most: int) -> None:
-        """Refuse a data set in which one id comes several times.
-
-        Args:
-            most: How often the most frequent id comes.
-
-        Raises:
-            InvalidValueError: If that is more than once.
-        """
+        """Raise InvalidValueError if the most frequent id of a data set comes more than once."""
         if most > 1:
             raise InvalidValueError(
                 f"column {self.id_column!r}: an id comes {most} times, and rows with one id may "
@@ -105,9 +105,7 @@ class Job:
 
 
 def row_keys(column: pa.ChunkedArray, name: str) -> list[int]:
-    """Return for the id of each row the index that a privatizer knows the row by.
-
-    A whole number stands for itself, a string for 128 bits of its BLAKE2b digest.
+    """Return the index of each row: an id that is a number, or 128 bits of BLAKE2b of a string.
 
     Args:
         column: The ids.
@@ -118,7 +116,8 @@ def row_keys(column: pa.ChunkedArray, name: str) -> list[int]:
         InvalidTypeError: If they are neither whole numbers nor strings.
     """
     numbers = pa.types.is_integer(column.type)
-    if not numbers and not _is_text(column.type):
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not numbers and kind not in (pa.string(), pa.large_string(), pa.string_view()):
         raise InvalidTypeError(
             f"expected the ids in column {name!r} to be whole numbers or strings, got {column.type}"
         )
@@ -133,34 +132,7 @@ def row_keys(column: pa.ChunkedArray, name: str) -> list[int]:
             f"column {name!r}: an id comes twice in a batch of {len(ids)} rows, and every row "
             "needs one of its own"
         )
-    return list(ids) if numbers else [_number(text) for text in ids]
-
-
-def _number(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode(), digest_size=16).digest(), "big")
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return kind in (pa.string(), pa.large_string(), pa.string_view())
-
-
-def _is_memoized(privatizer: DxPrivatizer | TokenPrivatizer) -> bool:
-    return isinstance(privatizer, DxPrivatizer) and privatizer.memoize is not None
-
-
-def _checked_id_column(id_column: str | None, memoized: bool) -> str | None:
-    if memoized and id_column is not None:
-        raise InvalidValueError(
-            "with memoize= the noise does not depend on the row: leave id_column out"
-        )
-    if memoized:
-        return None
-    if id_column is None:
-        raise InvalidValueError(
-            "a task that is computed again must not release its rows with other noise: pass "
-            "id_column=, a column with another whole number or string in every row, which stays "
-            "the same when the row is read again"
-        )
-    return column_names("id_column", id_column, 1)[0]
+    if numbers:
+        return list(ids)
+    digests = (blake2b(text.encode(), digest_size=16).digest() for text in ids)
+    return [int.from_bytes(digest, "big") for digest in digests]

@@ -3,7 +3,7 @@
 import pickle
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -38,9 +38,9 @@ def privatize_spark(
 ) -> "DataFrame":
     """Privatize the rows of a Spark DataFrame, on whatever cluster it is computed.
 
-    The result is lazy, as every DataFrame is, and one release: Spark computes a partition again
-    after a failure, on a second machine if the first is slow (speculative execution), and anew for
-    every action, and a row comes out the same each time. Another call is another release.
+    The result is lazy, and one release: Spark computes a partition again after a failure, on a
+    second machine if the first is slow (speculative execution), and anew for every action, and a
+    row comes out the same each time. Another call is another release.
 
     Every Python worker loads the privatizer once. It must find the space under the same name or
     path as the driver, and runs as many threads as Spark gives to a task (``spark.task.cpus``).
@@ -75,7 +75,11 @@ def privatize_spark(
     job = Job(privatizer, id_column)
     schema = _released_schema(job, dataframe.schema)
     if job.id_column is not None:
-        job.refuse_repeated(_most_frequent(dataframe, job.id_column))
+        functions = require("pyspark.sql.functions", "spark")
+        ids = dataframe.select(dataframe[job.id_column].alias("id")).dropna()
+        times = ids.groupBy("id").agg(functions.count("id").alias("times"))
+        ((most,),) = times.agg(functions.max("times")).collect()
+        job.refuse_repeated(most or 0)
     released: DataFrame = dataframe.mapInArrow(_Task(job), schema)
     return released
 
@@ -117,27 +121,14 @@ def _released_schema(job: Job, given: "StructType") -> "StructType":
 
 def _to_arrow(kind: "DataType") -> pa.DataType:
     """Return the Arrow type of a column; "null" for what no privatizer reads."""
-    element = getattr(kind, "elementType", None)
-    if element is not None:
-        return pa.list_(_to_arrow(element))
+    if hasattr(kind, "elementType"):
+        return pa.list_(_to_arrow(kind.elementType))
     return _ARROW_TYPES.get(type(kind).__name__, pa.null())
 
 
 def _to_spark(kind: pa.DataType) -> "DataType":
-    types = require("pyspark.sql.types", "spark")
-    result: DataType
+    types: Any = require("pyspark.sql.types", "spark")
     if pa.types.is_list(kind):
-        result = types.ArrayType(_to_spark(kind.value_type))
-    else:
-        (name,) = (name for name, arrow in _ARROW_TYPES.items() if arrow == kind)
-        result = getattr(types, name)()
-    return result
-
-
-def _most_frequent(dataframe: "DataFrame", id_column: str) -> int:
-    """Return how often the id comes that comes most often, of those that are not missing."""
-    functions = require("pyspark.sql.functions", "spark")
-    ids = dataframe.select(dataframe[id_column].alias("id")).dropna()
-    times = ids.groupBy("id").agg(functions.count("id").alias("times"))
-    ((most,),) = times.agg(functions.max("times")).collect()
-    return int(most or 0)
+        return types.ArrayType(_to_spark(kind.value_type))  # type: ignore[no-any-return]
+    (name,) = (name for name, arrow in _ARROW_TYPES.items() if arrow == kind)
+    return getattr(types, name)()  # type: ignore[no-any-return]
