@@ -59,12 +59,17 @@ def measure(space: EmbeddingSpace) -> EmbeddingSpace:
     known = stored_figures(space.figures, space.digest)
     if known and known["settings"] != PROTOCOL:
         known = None
-    unit = _unit(space)
-    points = {
-        name: _points(space, name, unit, known["mechanisms"].get(name, []) if known else [])
-        for name in _measured_names()
-        if unit and MECHANISMS[name].suits(space)
-    }
+    unit = _short(space.unit_distance, 4)
+    mechanisms = {}
+    # Those of a known law first.
+    for name in sorted(
+        MECHANISMS, key=lambda name: not issubclass(MECHANISMS[name], ExactMechanism)
+    ):
+        if unit and name not in LEFT_OUT and MECHANISMS[name].suits(space):
+            stored = known["mechanisms"].get(name, []) if known else []
+            done = {point["epsilon"]: point for point in stored}
+            points = [done.get(e) or _point(space, name, e) for e in epsilon_grid(name, unit)]
+            mechanisms[name] = [point for point in points if point]
     figures = {
         "digest": space.digest,
         "settings": PROTOCOL,
@@ -72,7 +77,7 @@ def measure(space: EmbeddingSpace) -> EmbeddingSpace:
         "words": _sample_size(len(space), space.dim),
         "neighbour_words": min(len(space), SAMPLE),
         "distances": known["distances"] if known else _distances(space),
-        "mechanisms": {name: row for name, row in points.items() if row},
+        "mechanisms": {name: row for name, row in mechanisms.items() if row},
     }
     return space.with_figures(figures)
 
@@ -101,27 +106,8 @@ def starts_at_once(space: EmbeddingSpace, name: str, epsilon: float) -> bool:
     return name != "calibrated" or len(space) <= CERTIFIED_HERE or is_certified(space, epsilon)
 
 
-def _measured_names() -> list[str]:
-    """Return the mechanisms of a card, those of a known law first."""
-    names = [name for name in MECHANISMS if name not in LEFT_OUT]
-    return sorted(names, key=lambda name: not issubclass(MECHANISMS[name], ExactMechanism))
-
-
-def _unit(space: EmbeddingSpace) -> float:
-    return _short(space.unit_distance, 4)
-
-
 def _sample_size(size: int, dim: int) -> int:
     return min(size, max(FEWEST_WORDS, min(MOST_WORDS, WORK // (size * dim))))
-
-
-def _points(
-    space: EmbeddingSpace, name: str, unit: float, known: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    done = {point["epsilon"]: point for point in known}
-    grid = epsilon_grid(name, unit)
-    points = (done.get(epsilon) or _point(space, name, epsilon) for epsilon in grid)
-    return [point for point in points if point]
 
 
 def _point(space: EmbeddingSpace, name: str, epsilon: float) -> dict[str, Any] | None:
@@ -154,11 +140,7 @@ def _point(space: EmbeddingSpace, name: str, epsilon: float) -> dict[str, Any] |
 def _distances(space: EmbeddingSpace) -> dict[str, list[float]]:
     """Return percentiles of the distances to the neighbours, and between words at random."""
     size = len(space)
-    samples = {
-        str(k): distances
-        for k, distances in space.sampled_neighbour_distances().items()
-        if k < size
-    }
+    samples = {str(k): row for k, row in space.sampled_neighbour_distances().items() if k < size}
     if size > 1:
         rng = keyed_generator(0, "pairs")
         first = rng.integers(size, size=PROTOCOL["pairs"])

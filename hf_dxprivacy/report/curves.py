@@ -1,9 +1,10 @@
 """Curves of `Results`: a figure against ε, and what is useful against what leaks."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from hf_dxprivacy.errors import InvalidValueError, require_one_of
-from hf_dxprivacy.hub.cards import COLOURS
+from hf_dxprivacy.hub.cards import COLOURS, OTHER_COLOUR
 from hf_dxprivacy.report.figures import Picture, panels, show_epsilons
 from hf_dxprivacy.results import ORIGINAL, Result, Results
 
@@ -17,7 +18,6 @@ MARKERS = {
     "hyperbolic": "D",
     "krr": "x",
 }
-OTHER = "#000000"
 
 
 def draw_results(results: Results, metric: str) -> Picture:
@@ -33,14 +33,23 @@ def draw_results(results: Results, metric: str) -> Picture:
         InvalidValueError: If there is no figure of the metric.
         MissingExtraError: If matplotlib is not installed.
     """
-    chosen = _of_metric(results, metric)
+    require_one_of(dict.fromkeys(r.metric for r in results), metric=metric)
+    chosen = results.where(metric=metric)
     places = list(dict.fromkeys((r.task, r.dataset) for r in chosen))
     figure, axes = panels(len(places), 3.0)
     for (task, dataset), each in zip(places, axes, strict=True):
         here = chosen.where(task=task, dataset=dataset)
         each.set_title(f"{task}, {dataset}", fontsize="medium")
         for name in dict.fromkeys(r.mechanism for r in here):
-            _draw_against_epsilon(each, name, here.where(mechanism=name))
+            found, style = here.where(mechanism=name), _style(name)
+            rows = sorted(found, key=lambda r: r.epsilon or 0.0)
+            if steps := [r for r in rows if r.epsilon is not None]:
+                grid, values = [r.epsilon for r in steps], [r.value for r in steps]
+                each.errorbar(grid, values, yerr=_errors(steps), **style)
+            for r in found.where(epsilon=None):
+                dashes = "-" if name == ORIGINAL else "--"
+                level = {"color": style["color"], "label": style["label"], "linewidth": 1}
+                each.axhline(r.value, linestyle=dashes, **level)
         each.set_ylabel(metric)
         each.set_xlabel("ε")
         show_epsilons(each, [r.epsilon for r in here if r.epsilon is not None])
@@ -74,8 +83,13 @@ def draw_tradeoff(utility: Results, privacy: Results) -> Picture:
     figure, (axes,) = panels(1, 4.2)
     for name in dict.fromkeys(name for name, _ in shared):
         settings = [setting for setting in shared if setting[0] == name]
-        pairs = [(leaking[s], useful[s]) for s in settings]
-        _draw_pairs(axes, name, pairs)
+        across, up = [leaking[s] for s in settings], [useful[s] for s in settings]
+        x, y = [r.value for r in across], [r.value for r in up]
+        axes.errorbar(x, y, xerr=_errors(across), yerr=_errors(up), **_style(name))
+        for (_, epsilon), *point in zip(settings, x, y, strict=True):
+            if epsilon is not None:
+                place = {"xytext": (4, 4), "textcoords": "offset points"}
+                axes.annotate(f"{epsilon:g}", point, fontsize="x-small", **place)
     axes.set_xlabel(_title(privacy[0]))
     axes.set_ylabel(_title(utility[0]))
     axes.grid(alpha=0.3)
@@ -88,63 +102,29 @@ def draw_tradeoff(utility: Results, privacy: Results) -> Picture:
     )
 
 
-def _draw_against_epsilon(axes: Any, name: str, results: Results) -> None:
-    style = _style(name)
-    ordered = sorted((r for r in results if r.epsilon is not None), key=lambda r: r.epsilon or 0.0)
-    if ordered:
-        grid, values = [r.epsilon for r in ordered], [r.value for r in ordered]
-        axes.errorbar(grid, values, yerr=_errors(ordered), label=name, capsize=2, **style)
-    for r in results.where(epsilon=None):
-        dashes = "-" if name == ORIGINAL else "--"
-        axes.axhline(
-            r.value, color=style["color"], linewidth=1, linestyle=dashes, label=_label(name)
-        )
-
-
-def _draw_pairs(axes: Any, name: str, pairs: list[tuple[Result, Result]]) -> None:
-    x, y = zip(*pairs, strict=True)
-    values = [r.value for r in x], [r.value for r in y]
-    errors = {"xerr": _errors(x), "yerr": _errors(y)}
-    axes.errorbar(*values, label=_label(name), capsize=2, **errors, **_style(name))
-    for (across, up), result in zip(zip(*values, strict=True), x, strict=True):
-        if result.epsilon is not None:
-            place = {"xytext": (4, 4), "textcoords": "offset points"}
-            axes.annotate(f"{result.epsilon:g}", (across, up), fontsize="x-small", **place)
-
-
 def _add_legend(figure: Any) -> None:
     """Name each mechanism once, below all panels."""
-    shown = [axes.get_legend_handles_labels() for axes in figure.axes]
-    named = {
-        label: handle
-        for handles, labels in shown
-        for handle, label in zip(handles, labels, strict=True)
-    }
-    handles, labels = named.values(), named.keys()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize="small")
-
-
-def _label(mechanism: str) -> str:
-    return "original" if mechanism == ORIGINAL else mechanism
+    named: dict[str, Any] = {}
+    for axes in figure.axes:
+        handles, labels = axes.get_legend_handles_labels()
+        named |= dict(zip(labels, handles, strict=True))
+    placed = {"loc": "outside lower center", "ncols": 3, "fontsize": "small"}
+    figure.legend(named.values(), named.keys(), **placed)
 
 
 def _style(name: str) -> dict[str, Any]:
     return {
-        "color": COLOURS.get(name, OTHER),
+        "label": "original" if name == ORIGINAL else name,
+        "color": COLOURS.get(name, OTHER_COLOUR),
         "marker": MARKERS.get(name, "x"),
         "markersize": 4,
         "linewidth": 1,
+        "capsize": 2,
     }
 
 
-def _errors(results: Any) -> list[list[float]]:
-    below = [r.value - r.low for r in results]
-    return [below, [r.high - r.value for r in results]]
-
-
-def _of_metric(results: Results, metric: str) -> Results:
-    require_one_of(dict.fromkeys(r.metric for r in results), metric=metric)
-    return results.where(metric=metric)
+def _errors(results: Sequence[Result]) -> list[list[float]]:
+    return [[r.value - r.low for r in results], [r.high - r.value for r in results]]
 
 
 def _by_setting(results: Results) -> dict[tuple[str, float | None], Result]:

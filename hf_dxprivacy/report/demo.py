@@ -6,14 +6,12 @@ that Gradio holds for a session are dropped when the request ends, whether it wa
 """
 
 import ipaddress
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from itertools import chain, dropwhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.calibration import privacy_statistics
@@ -32,44 +30,19 @@ from hf_dxprivacy.text import RowReader
 POSITIONS = 60
 # What is offered before the others.
 FIRST = ("hierarchical", "calibrated")
+# Words whose figures are shown, the first ones of a text; and the outputs shown for each.
+WORDS, OUTPUTS = 20, 5
+# Draws of each word where the law is not known.
+RUNS = 500
 
 
-@dataclass(frozen=True)
-class Range:
-    """Values of ε to choose from.
-
-    Attributes:
-        low: The least.
-        high: The largest.
-        step: From one to the next.
-        start: Where to begin.
-    """
+class Range(NamedTuple):
+    """Values of ε to choose from: the ends, the distance between two, and where to begin."""
 
     low: float
     high: float
     step: float
     start: float
-
-
-@dataclass(frozen=True, eq=False)
-class Offer:
-    """A space and what can be done with it.
-
-    Attributes:
-        space: The space.
-        ranges: Values of ε by the name of the mechanism, from where hardly a word stays to where
-            nearly all do; the default mechanism comes first.
-    """
-
-    space: EmbeddingSpace
-    ranges: dict[str, Range]
-
-    @classmethod
-    def of(cls, space: EmbeddingSpace) -> "Offer":
-        """Find the mechanisms that suit a space and start at once."""
-        names = [*FIRST, *(name for name in MECHANISMS if name not in FIRST)]
-        usable = {name: _usable(space, name) for name in names}
-        return cls(space, {name: _range(grid) for name, grid in usable.items() if grid})
 
 
 def ready_mechanism(space: EmbeddingSpace, name: str, epsilon: float) -> Mechanism:
@@ -86,69 +59,48 @@ def ready_mechanism(space: EmbeddingSpace, name: str, epsilon: float) -> Mechani
     return create_mechanism(name, space, epsilon)
 
 
-def _usable(space: EmbeddingSpace, name: str) -> list[float]:
-    """Return the values of ε on the grid of the model card that a mechanism can be used at."""
-    if not MECHANISMS[name].suits(space):
-        return []
-    unit = space.unit_distance or 1.0
-    grid = epsilon_grid(name, unit)
-    # Some noise exists from an ε on.
-    return list(dropwhile(lambda epsilon: not _is_ready(space, name, epsilon), grid))
+def offered_ranges(space: EmbeddingSpace) -> dict[str, Range]:
+    """Return the mechanisms that suit a space and start at once, the default one first.
 
-
-def _is_ready(space: EmbeddingSpace, name: str, epsilon: float) -> bool:
-    try:
-        ready_mechanism(space, name, epsilon)
-    except InvalidValueError:
-        return False
-    return True
-
-
-def _range(grid: list[float]) -> Range:
-    low, high = grid[0], grid[-1]
-    return Range(low, high, _short((high - low) / POSITIONS), grid[len(grid) // 2])
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.3g}")
-
-
-# Words whose figures are shown, the first ones of a text; and the outputs shown for each.
-WORDS, OUTPUTS = 20, 5
-# Draws of each word where the law is not known.
-RUNS = 500
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A part of a release: a word, or what stands between two.
-
-    Attributes:
-        text: The part.
-        changed: Whether it is a word that took the place of another one.
+    The values of ε are those on the grid of the model card: from where hardly a word stays to
+    where nearly all do.
     """
+
+    def fails(name: str, epsilon: float) -> bool:
+        try:
+            ready_mechanism(space, name, epsilon)
+        except InvalidValueError:
+            return True
+        return False
+
+    ranges = {}
+    for name in dict.fromkeys((*FIRST, *MECHANISMS)):
+        if MECHANISMS[name].suits(space):
+            # Some noise exists from an ε on.
+            grid = epsilon_grid(name, space.unit_distance or 1.0)
+            grid = list(dropwhile(lambda epsilon, name=name: fails(name, epsilon), grid))
+            if grid:
+                step = float(f"{(grid[-1] - grid[0]) / POSITIONS:.3g}")
+                ranges[name] = Range(grid[0], grid[-1], step, grid[len(grid) // 2])
+    return ranges
+
+
+class Piece(NamedTuple):
+    """A part of a release: what stands between two words, or a word, `changed` or not."""
 
     text: str
     changed: bool = False
 
 
-@dataclass(frozen=True)
-class Output:
-    """A word that another one may become.
-
-    Attributes:
-        word: The output.
-        probability: That it comes out, or its share of the draws.
-        distance: From the input, in the metric of the space.
-    """
+class Output(NamedTuple):
+    """A word that another one may become: its probability or share of the draws, and distance."""
 
     word: str
     probability: float
     distance: float
 
 
-@dataclass(frozen=True)
-class WordFigures:
+class WordFigures(NamedTuple):
     """What a mechanism does to one word.
 
     Attributes:
@@ -164,8 +116,7 @@ class WordFigures:
     outputs: tuple[Output, ...]
 
 
-@dataclass(frozen=True)
-class Released:
+class Released(NamedTuple):
     """One release of a text, for the owner of the text only.
 
     Attributes:
@@ -199,60 +150,46 @@ def release_text(text: str, mechanism: Mechanism) -> Released:
     row = RowReader().read_text(text)
     # A list of tokens comes back word for word, whatever the vocabulary has in its words.
     outputs = [str(token) for token in privatizer.privatize([row.words])[0] or ()]
-    ids = look_up_rows([row], mechanism.space)
-    before = [mechanism.space.words[i] if i >= 0 else None for i in ids.tolist()]
+    ids = look_up_rows([row], mechanism.space).tolist()
+    before = [mechanism.space.words[i] if i >= 0 else None for i in ids]
     changed = [old != new for old, new in zip(before, outputs, strict=True)]
-    words = map(Piece, outputs, changed)
-    between = map(Piece, row.separators[1:])
-    first = dict(zip([word.lower() for word in row.words], ids.tolist(), strict=True))
+    parts = zip(map(Piece, outputs, changed), map(Piece, row.separators[1:]), strict=True)
+    first = dict(zip([word.lower() for word in row.words], ids, strict=True))
     return Released(
-        (Piece(row.separators[0]), *chain.from_iterable(zip(words, between, strict=True))),
+        (Piece(row.separators[0]), *chain.from_iterable(parts)),
         len(outputs),
         sum(changed),
-        tuple(_figures(mechanism, list(first.items())[:WORDS])),
+        tuple(_figures(mechanism, dict(list(first.items())[:WORDS]))),
         len(first),
         isinstance(mechanism, ExactMechanism),
         str(privatizer.guarantee),
     )
 
 
-def _figures(mechanism: Mechanism, words: Sequence[tuple[str, int]]) -> Iterable[WordFigures]:
-    known = [i for _, i in words if i >= 0]
-    statistics = _statistics(mechanism, known) if known else {}
-    ids = np.array([i for _, i in words], dtype=np.int64)
-    for (word, i), law in zip(words, _laws(mechanism, ids), strict=True):
-        kept, spread = statistics.get(i, (None, None))
-        yield WordFigures(word, kept, spread, _likeliest(mechanism, i, law))
-
-
-def _statistics(mechanism: Mechanism, ids: Sequence[int]) -> dict[int, tuple[float, int]]:
-    """Return N_w and S_w by word."""
-    words = [mechanism.space.words[i] for i in ids]
-    found = privacy_statistics(mechanism, words, RUNS, progress=False)
-    spread = found.support if found.exact else found.distinct
-    pairs = zip(found.kept.tolist(), spread.tolist(), strict=True)
-    return {i: (kept, int(size)) for i, (kept, size) in zip(ids, pairs, strict=True)}
-
-
-def _laws(mechanism: Mechanism, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return (m, V) probabilities of the outputs, or their shares of the draws."""
-    if isinstance(mechanism, ExactMechanism):
-        return mechanism.probabilities(ids)
-    drawn = mechanism.sample(np.repeat(ids, RUNS), process_generator()).reshape(-1, RUNS)
-    size = len(mechanism.space)
-    counts = [np.bincount(row, minlength=size) for row in drawn]
-    return np.array(counts, dtype=np.float64).reshape(-1, size) / RUNS
-
-
-def _likeliest(mechanism: Mechanism, word: int, law: NDArray[np.float64]) -> tuple[Output, ...]:
-    order = np.argsort(-law, kind="stable")[: OUTPUTS + 1]
-    rows = [row for row in order.tolist() if row != word and law[row] > 0.0][:OUTPUTS]
+def _figures(mechanism: Mechanism, words: Mapping[str, int]) -> Iterator[WordFigures]:
+    """Yield the figures of words, given with their rows."""
     space = mechanism.space
-    distances = space.pair_distances(np.full(len(rows), word), np.array(rows, dtype=np.int64))
-    return tuple(
-        Output(space.words[row], float(law[row]), float(distance))
-        for row, distance in zip(rows, distances, strict=True)
-    )
+    ids = np.array([*words.values()], dtype=np.int64)
+    statistics: dict[int, tuple[float, int]] = {}
+    if known := ids[ids >= 0].tolist():
+        found = privacy_statistics(mechanism, [space.words[i] for i in known], RUNS, progress=False)
+        spread = (found.support if found.exact else found.distinct).astype(int).tolist()
+        statistics = dict(zip(known, zip(found.kept.tolist(), spread, strict=True), strict=True))
+    if isinstance(mechanism, ExactMechanism):
+        laws = mechanism.probabilities(ids)
+    else:
+        drawn = mechanism.sample(np.repeat(ids, RUNS), process_generator()).reshape(-1, RUNS)
+        counts = [np.bincount(row, minlength=len(space)) for row in drawn]
+        laws = np.array(counts, dtype=np.float64) / RUNS
+    for (word, i), law in zip(words.items(), laws, strict=True):
+        order = np.argsort(-law, kind="stable")[: OUTPUTS + 1].tolist()
+        rows = [row for row in order if row != i and law[row] > 0.0][:OUTPUTS]
+        near = space.pair_distances(np.full(len(rows), i), np.array(rows, dtype=np.int64)).tolist()
+        outputs = [
+            Output(space.words[r], float(law[r]), d) for r, d in zip(rows, near, strict=True)
+        ]
+        kept, size = statistics.get(i, (None, None))
+        yield WordFigures(word, kept, size, tuple(outputs))
 
 
 if TYPE_CHECKING:
@@ -293,21 +230,22 @@ def demo_page(names: Iterable[str] = ()) -> "Blocks":
     import gradio
 
     known = [*names] or builtin_names()
-    offers = {name: Offer.of(EmbeddingSpace.from_pretrained(name)) for name in known}
+    spaces = {name: EmbeddingSpace.from_pretrained(name) for name in known}
+    ranges = {name: offered_ranges(space) for name, space in spaces.items()}
     page: Blocks
     with gradio.Blocks(title=TITLE, analytics_enabled=False) as page:
         gradio.Markdown(INTRODUCTION)
         text = gradio.Textbox(label="Text", lines=6, max_lines=20, placeholder="Paste a text here.")
-        space = gradio.Radio(list(offers), value=known[0], label="Space")
-        mechanism, epsilon = _choices(offers[known[0]])
+        space = gradio.Radio(list(spaces), value=known[0], label="Space")
+        mechanism, epsilon = _choices(ranges[known[0]])
         button = gradio.Button("Privatize", variant="primary")
         result = gradio.HTML(js_on_load=None)
 
     def choose(name: str, chosen: str) -> "tuple[Radio, Slider]":
-        return _choices(offers[name], chosen)
+        return _choices(ranges[name], chosen)
 
     def answer(text: str, name: str, chosen: str, epsilon: float) -> str:
-        return answered(text, offers[name].space, chosen, epsilon)
+        return answered(text, spaces[name], chosen, epsilon)
 
     at_once: dict[str, Any] = {"api_visibility": "private", "queue": False}
     with page:
@@ -360,7 +298,10 @@ class Guard:
         try:
             await self._app(scope, receive, send)
         finally:
-            self._forget()
+            # The values of all sessions, which Gradio keeps until it has seen 10,000 others.
+            for session in list(self._page.state_holder.session_data.values()):
+                for component in list(session.components):
+                    component.get("props", {}).pop("value", None)
 
     def _refusal(self, scope: Any) -> int | None:
         """Return the status of a request that the page never makes; None for any other."""
@@ -381,15 +322,8 @@ class Guard:
         # The port is whatever leads here; a web page of another site can choose names, by DNS, but
         # no address.
         name = host.partition("]")[0].lstrip("[") if host.startswith("[") else host.split(":")[0]
-        if name in self._hosts or is_loopback(name):
-            return True
-        return not self._loopback and _is_address(name)
-
-    def _forget(self) -> None:
-        """Drop the values of all sessions, which Gradio keeps until it has seen 10,000 others."""
-        for session in list(self._page.state_holder.session_data.values()):
-            for component in list(session.components):
-                component.get("props", {}).pop("value", None)
+        known = name in self._hosts or is_loopback(name)
+        return known or (not self._loopback and _is_address(name))
 
 
 def serve(
@@ -457,13 +391,13 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _choices(offer: Offer, chosen: str = "") -> "tuple[Radio, Slider]":
+def _choices(ranges: Mapping[str, Range], chosen: str = "") -> "tuple[Radio, Slider]":
     """Return the mechanisms of a space, one of which is chosen, and the values of ε for that."""
     from gradio import Radio, Slider
 
-    name = chosen if chosen in offer.ranges else next(iter(offer.ranges))
-    values = offer.ranges[name]
+    name = chosen if chosen in ranges else next(iter(ranges))
+    low, high, step, start = ranges[name]
     return (
-        Radio(list(offer.ranges), value=name, label="Mechanism"),
-        Slider(values.low, values.high, values.start, step=values.step, label=EPSILON),
+        Radio(list(ranges), value=name, label="Mechanism"),
+        Slider(low, high, start, step=step, label=EPSILON),
     )

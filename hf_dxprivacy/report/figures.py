@@ -110,8 +110,7 @@ def draw_percentiles(sweep: Sweep) -> Picture:
     """
     figure, (kept, spread) = panels(2, 2.9)
     grid = [step.mechanism.epsilon for step in sweep.steps]
-    shares = [step.statistics.kept for step in sweep.steps]
-    sizes = [step.spread for step in sweep.steps]
+    shares, sizes = zip(*((step.statistics.kept, step.spread) for step in sweep.steps), strict=True)
     _draw_band(kept, grid, shares, np.max)
     _draw_band(spread, grid, sizes, np.min)
     kept.set_ylabel("N_w: probability that a word stays")
@@ -141,14 +140,11 @@ def draw_histograms(sweep: Sweep) -> Picture:
         MissingExtraError: If matplotlib is not installed.
     """
     figure, axes = panels(2 * len(sweep.steps), 1.5, columns=2)
-    shares = [step.statistics.kept for step in sweep.steps]
-    sizes = [step.spread for step in sweep.steps]
-    top = max(float(row.max()) for row in sizes)
+    top = max(float(step.spread.max()) for step in sweep.steps)
     bins = np.geomspace(1.0, max(top, 2.0), BINS + 1)
-    for row, step in enumerate(sweep.steps):
-        kept, spread = axes[2 * row : 2 * row + 2]
-        kept.hist(shares[row], bins=np.linspace(0.0, 1.0, BINS + 1), color=BLUE)
-        spread.hist(sizes[row], bins=bins, color=ORANGE)
+    for kept, spread, step in zip(axes[::2], axes[1::2], sweep.steps, strict=True):
+        kept.hist(step.statistics.kept, bins=np.linspace(0.0, 1.0, BINS + 1), color=BLUE)
+        spread.hist(step.spread, bins=bins, color=ORANGE)
         spread.set_xscale("log")
         kept.set_ylabel(f"ε = {step.mechanism.epsilon:g}\nwords")
     kept.set_xlabel("N_w")
@@ -227,16 +223,29 @@ def draw_word(
     if space.metric != "poincare":
         raise InvalidValueError(f"expected a space of the Poincaré metric, got {space.metric!r}")
     counts = Counter(outputs)
-    links = _links(space, {word, *counts}, relations)
+    links = []
+    if relations is not None:
+        pairs = ((relations.nodes[node], relations.nodes[top]) for node, top in relations.pairs)
+        links = [(a, b) for a, b in pairs if a in {word, *counts} and b in space]
     classes = {above for _, above in links} - {word, *counts}
     names = [word, *counts, *sorted(classes)]
     places = dict(zip(names, _places(space, names), strict=True))
     figure, axes = empty_disk(WIDTH)
-    _draw_rings(axes)
+    for distance in RINGS:
+        radius = float(np.tanh(distance / 2.0))
+        ring = require("matplotlib.patches", EXTRA).Circle((0.0, 0.0), radius, fill=False)
+        ring.set(linestyle=":", edgecolor="0.7")
+        axes.add_patch(ring)
+        axes.annotate(f"d = {distance:g}", (0.0, -radius), fontsize="x-small", color="0.4")
     for below, above in links:
         axes.plot(*zip(places[below], places[above], strict=True), color="0.6", linewidth=0.8)
     for name in names:
-        _draw_name(axes, name, places[name], counts.get(name, 0), name == word, name in classes)
+        colour = MIDDLE if name == word else CLASS if name in classes else OUTPUT
+        marker, size = "s" if name in classes else "o", 12.0 + 4.0 * counts.get(name, 0)
+        axes.scatter(*places[name], s=size, color=colour, marker=marker, zorder=2)
+        beside = {"textcoords": "offset points", "xytext": (4, 4), "fontsize": "small"}
+        weight = "bold" if name == word else "normal"
+        axes.annotate(name, places[name], color=colour, fontweight=weight, **beside)
     commonest = ", ".join(f"{name} ({n})" for name, n in counts.most_common(5))
     return Picture(
         f"What {word!r} becomes",
@@ -245,16 +254,6 @@ def draw_word(
         f"often: {commonest or 'none'}.",
         figure,
     )
-
-
-def _links(
-    space: EmbeddingSpace, names: set[str], relations: Relations | None
-) -> list[tuple[str, str]]:
-    """Return each of the names with its classes, as far as the space has them."""
-    if relations is None:
-        return []
-    pairs = ((relations.nodes[node], relations.nodes[top]) for node, top in relations.pairs)
-    return [(below, above) for below, above in pairs if below in names and above in space]
 
 
 def _places(space: EmbeddingSpace, names: list[str]) -> NDArray[np.float64]:
@@ -276,32 +275,5 @@ def _places(space: EmbeddingSpace, names: list[str]) -> NDArray[np.float64]:
 
 
 def _unit(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    scaled: NDArray[np.float64] = rows / np.maximum(
-        np.linalg.norm(rows, axis=1, keepdims=True), TINY
-    )
-    return scaled
-
-
-def _draw_rings(axes: Any) -> None:
-    from matplotlib.patches import Circle
-
-    for distance in RINGS:
-        radius = float(np.tanh(distance / 2.0))
-        axes.add_patch(Circle((0.0, 0.0), radius, fill=False, linestyle=":", edgecolor="0.7"))
-        axes.annotate(f"d = {distance:g}", (0.0, -radius), fontsize="x-small", color="0.4")
-
-
-def _draw_name(
-    axes: Any, name: str, place: NDArray[np.float64], count: int, middle: bool, above: bool
-) -> None:
-    colour = MIDDLE if middle else CLASS if above else OUTPUT
-    axes.scatter(*place, s=12.0 + 4.0 * count, color=colour, marker="s" if above else "o", zorder=2)
-    axes.annotate(
-        name,
-        place,
-        textcoords="offset points",
-        xytext=(4, 4),
-        fontsize="small",
-        color=colour,
-        fontweight="bold" if middle else "normal",
-    )
+    lengths: NDArray[np.float64] = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.maximum(lengths, TINY)

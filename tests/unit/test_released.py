@@ -7,7 +7,7 @@ import pytest
 
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import create_mechanism
-from hf_dxprivacy.report.demo import RUNS, WORDS, Offer, ready_mechanism, release_text
+from hf_dxprivacy.report.demo import RUNS, WORDS, offered_ranges, ready_mechanism, release_text
 from hf_dxprivacy.report.html import rendered
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -102,10 +102,10 @@ def test_what_is_shown_is_escaped() -> None:
 def test_a_space_offers_what_suits_its_metric(
     euclidean_space: EmbeddingSpace, poincare_space: EmbeddingSpace
 ) -> None:
-    flat, ball = Offer.of(euclidean_space).ranges, Offer.of(poincare_space).ranges
+    flat, ball = offered_ranges(euclidean_space), offered_ranges(poincare_space)
     assert list(flat) == ["calibrated", "laplace", "mahalanobis", "tem", "krr"]
     assert list(ball) == ["calibrated", "tem", "hyperbolic", "krr"]
-    grown = Offer.of(euclidean_space.build_hierarchy(progress=False)).ranges
+    grown = offered_ranges(euclidean_space.build_hierarchy(progress=False))
     assert list(grown) == ["hierarchical", "calibrated", "laplace", "mahalanobis", "tem", "krr"]
     assert grown["hierarchical"].low < 1.0 < grown["hierarchical"].high
     unit = euclidean_space.neighbour_distances()[1]
@@ -119,6 +119,6 @@ def test_calibration_that_takes_long_is_not_begun() -> None:
     rng = np.random.default_rng(0)
     words = [f"w{number}" for number in range(1001)]
     space = EmbeddingSpace.from_vectors(words, rng.normal(size=(1001, 4)))
-    assert list(Offer.of(space).ranges) == ["laplace", "mahalanobis", "tem", "krr"]
+    assert list(offered_ranges(space)) == ["laplace", "mahalanobis", "tem", "krr"]
     with pytest.raises(InvalidValueError, match=r"not worked out .* --epsilon 2\.5"):
         ready_mechanism(space, "calibrated", 2.5)
