@@ -7,7 +7,7 @@ import numpy as np
 from hf_dxprivacy.calibration import privacy_statistics
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.hub.cards import stored_figures
-from hf_dxprivacy.mechanisms import MECHANISMS, ExactMechanism, create_mechanism
+from hf_dxprivacy.mechanisms import MECHANISMS, ExactMechanism, Mechanism, create_mechanism
 from hf_dxprivacy.mechanisms.certificate import is_certified
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -62,10 +62,10 @@ def measure(space: EmbeddingSpace) -> EmbeddingSpace:
     unit = _short(space.unit_distance, 4)
     mechanisms = {}
     # Those of a known law first.
-    for name in sorted(
-        MECHANISMS, key=lambda name: not issubclass(MECHANISMS[name], ExactMechanism)
+    for name, kind in sorted(
+        MECHANISMS.items(), key=lambda m: not issubclass(m[1], ExactMechanism)
     ):
-        if unit and name not in LEFT_OUT and MECHANISMS[name].suits(space):
+        if unit and name not in LEFT_OUT and kind.suits(space):
             stored = known["mechanisms"].get(name, []) if known else []
             done = {point["epsilon"]: point for point in stored}
             points = [done.get(e) or _point(space, name, e) for e in epsilon_grid(name, unit)]
@@ -95,15 +95,18 @@ def epsilon_grid(name: str, unit: float) -> list[float]:
     return [_short(step / unit, 3) for step in steps]
 
 
-def starts_at_once(space: EmbeddingSpace, name: str, epsilon: float) -> bool:
-    """Tell whether a mechanism needs no levels, knows them, or works them out in a second.
+def ready_mechanism(space: EmbeddingSpace, name: str, epsilon: float) -> Mechanism:
+    """Make a mechanism if it needs no levels, knows them, or finds them in a second.
 
-    Args:
-        space: The space.
-        name: Of the mechanism.
-        epsilon: ε > 0.
+    Raises:
+        InvalidValueError: If it does not, or if there is no such mechanism at this ε.
     """
-    return name != "calibrated" or len(space) <= CERTIFIED_HERE or is_certified(space, epsilon)
+    if name == "calibrated" and len(space) > CERTIFIED_HERE and not is_certified(space, epsilon):
+        raise InvalidValueError(
+            f"the levels of {name!r} at ε = {epsilon:g} are not worked out for this space; do that "
+            f"once: hf-dxprivacy calibrate SPACE --epsilon {epsilon:g}"
+        )
+    return create_mechanism(name, space, epsilon)
 
 
 def _sample_size(size: int, dim: int) -> int:
@@ -113,21 +116,14 @@ def _sample_size(size: int, dim: int) -> int:
 def _point(space: EmbeddingSpace, name: str, epsilon: float) -> dict[str, Any] | None:
     """Measure a mechanism at one ε; None where it does not exist or would take long."""
     try:
-        if not starts_at_once(space, name, epsilon):
-            return None
-        mechanism = create_mechanism(name, space, epsilon)
+        mechanism = ready_mechanism(space, name, epsilon)
     except InvalidValueError:
         # The noise does not exist at so small an ε, or the levels are not to be trusted.
         return None
     size = _sample_size(len(space), space.dim)
-    rows = np.linspace(0, len(space) - 1, size).round().astype(int)
-    found = privacy_statistics(
-        mechanism,
-        [space.words[row] for row in rows],
-        PROTOCOL["runs"],
-        PROTOCOL["eta"],
-        keyed_generator(0, name, repr(epsilon)),
-    )
+    words = [space.words[row] for row in np.linspace(0, len(space) - 1, size).round().astype(int)]
+    rng = keyed_generator(0, name, repr(epsilon))
+    found = privacy_statistics(mechanism, words, PROTOCOL["runs"], PROTOCOL["eta"], rng)
     support = [_count(found.support.mean()), _count(found.support.min())]
     return {
         "epsilon": epsilon,

@@ -1,4 +1,7 @@
-"""Curves of `Results`: a figure against ε, and what is useful against what leaks."""
+"""Curves of `Results`: a figure against ε, and what is useful against what leaks.
+
+Without matplotlib both functions raise MissingExtraError.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +34,6 @@ def draw_results(results: Results, metric: str) -> Picture:
 
     Raises:
         InvalidValueError: If there is no figure of the metric.
-        MissingExtraError: If matplotlib is not installed.
     """
     require_one_of(dict.fromkeys(r.metric for r in results), metric=metric)
     chosen = results.where(metric=metric)
@@ -74,7 +76,6 @@ def draw_tradeoff(utility: Results, privacy: Results) -> Picture:
     Raises:
         InvalidValueError: If either has not exactly one task, dataset and metric, or they share no
             mechanism at an ε.
-        MissingExtraError: If matplotlib is not installed.
     """
     useful, leaking = _by_setting(utility), _by_setting(privacy)
     shared = [setting for setting in useful if setting in leaking]

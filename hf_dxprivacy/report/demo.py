@@ -16,11 +16,11 @@ import numpy as np
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.calibration import privacy_statistics
 from hf_dxprivacy.errors import DxPrivacyError, InvalidValueError
-from hf_dxprivacy.mechanisms import MECHANISMS, ExactMechanism, Mechanism, create_mechanism
+from hf_dxprivacy.mechanisms import MECHANISMS, ExactMechanism, Mechanism
 from hf_dxprivacy.privatizers.batch import look_up_rows
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import process_generator
-from hf_dxprivacy.report.card_measurements import epsilon_grid, starts_at_once
+from hf_dxprivacy.report.card_measurements import epsilon_grid, ready_mechanism
 from hf_dxprivacy.report.figures import EXTRA
 from hf_dxprivacy.report.html import TEMPLATES, rendered
 from hf_dxprivacy.spaces import EmbeddingSpace, builtin_names
@@ -43,20 +43,6 @@ class Range(NamedTuple):
     high: float
     step: float
     start: float
-
-
-def ready_mechanism(space: EmbeddingSpace, name: str, epsilon: float) -> Mechanism:
-    """Make a mechanism, unless that would take long.
-
-    Raises:
-        InvalidValueError: If it would, or if there is no such mechanism at this ε.
-    """
-    if not starts_at_once(space, name, epsilon):
-        raise InvalidValueError(
-            f"the levels of {name!r} at ε = {epsilon:g} are not worked out for this space; do that "
-            f"once: hf-dxprivacy calibrate SPACE --epsilon {epsilon:g}"
-        )
-    return create_mechanism(name, space, epsilon)
 
 
 def offered_ranges(space: EmbeddingSpace) -> dict[str, Range]:
@@ -101,41 +87,24 @@ class Output(NamedTuple):
 
 
 class WordFigures(NamedTuple):
-    """What a mechanism does to one word.
-
-    Attributes:
-        word: The input.
-        kept: N_w; None for a word out of vocabulary, which never stays.
-        spread: S_w, or the number of different outputs in `RUNS` draws.
-        outputs: The likeliest outputs but the word itself.
-    """
+    """What a mechanism does to one word."""
 
     word: str
-    kept: float | None
-    spread: int | None
-    outputs: tuple[Output, ...]
+    kept: float | None  # N_w; None for a word out of vocabulary, which never stays
+    spread: int | None  # S_w, or the number of different outputs in `RUNS` draws
+    outputs: tuple[Output, ...]  # the likeliest but the word itself
 
 
 class Released(NamedTuple):
-    """One release of a text, for the owner of the text only.
-
-    Attributes:
-        pieces: The released text in parts.
-        words: How many words there are.
-        changed: How many of them are others now.
-        figures: Of the first `WORDS` different words.
-        different: How many different words there are.
-        exact: Whether the figures are exact.
-        guarantee: As it prints.
-    """
+    """One release of a text, for the owner of the text only."""
 
     pieces: tuple[Piece, ...]
-    words: int
-    changed: int
-    figures: tuple[WordFigures, ...]
-    different: int
-    exact: bool
-    guarantee: str
+    words: int  # how many there are
+    changed: int  # how many of them are others now
+    figures: tuple[WordFigures, ...]  # of the first `WORDS` different words
+    different: int  # how many different words there are
+    exact: bool  # whether the figures are exact, and not shares of draws
+    guarantee: str  # as it prints
 
 
 def release_text(text: str, mechanism: Mechanism) -> Released:
@@ -397,7 +366,5 @@ def _choices(ranges: Mapping[str, Range], chosen: str = "") -> "tuple[Radio, Sli
 
     name = chosen if chosen in ranges else next(iter(ranges))
     low, high, step, start = ranges[name]
-    return (
-        Radio(list(ranges), value=name, label="Mechanism"),
-        Slider(low, high, start, step=step, label=EPSILON),
-    )
+    slider = Slider(low, high, start, step=step, label=EPSILON)
+    return Radio(list(ranges), value=name, label="Mechanism"), slider

@@ -1,7 +1,8 @@
 """Figures of statistics, distances and words, each with the same in words as alternative text.
 
 After the figures 1 to 4 of Feyisetan et al., WSDM 2020, 2 to 5 of Xu et al., PrivateNLP 2020, and
-those of a disk in Feyisetan, Diethe, Drake, ICDM 2019.
+those of a disk in Feyisetan, Diethe, Drake, ICDM 2019. Without matplotlib every function that draws
+raises MissingExtraError.
 """
 
 import base64
@@ -73,9 +74,6 @@ def panels(count: int, height: float, columns: int = 1) -> tuple["Figure", list[
         count: How many panels.
         height: Of each, in inches.
         columns: How many stand side by side.
-
-    Raises:
-        MissingExtraError: If matplotlib is not installed.
     """
     rows = -(-count // columns)
     figure = require("matplotlib.figure", EXTRA).Figure(
@@ -103,11 +101,7 @@ BLUE, ORANGE = COLOURS["tem"], COLOURS["laplace"]
 
 
 def draw_percentiles(sweep: Sweep) -> Picture:
-    """Draw N_w and S_w against ε: the median word, half of the words, 90 % of them, the worst.
-
-    Raises:
-        MissingExtraError: If matplotlib is not installed.
-    """
+    """Draw N_w and S_w against ε: the median word, half of the words, 90 % of them, the worst."""
     figure, (kept, spread) = panels(2, 2.9)
     grid = [step.mechanism.epsilon for step in sweep.steps]
     shares, sizes = zip(*((step.statistics.kept, step.spread) for step in sweep.steps), strict=True)
@@ -134,11 +128,7 @@ def draw_percentiles(sweep: Sweep) -> Picture:
 
 
 def draw_histograms(sweep: Sweep) -> Picture:
-    """Draw how many words have which N_w and S_w, a row of panels for each ε.
-
-    Raises:
-        MissingExtraError: If matplotlib is not installed.
-    """
+    """Draw how many words have which N_w and S_w, a row of panels for each ε."""
     figure, axes = panels(2 * len(sweep.steps), 1.5, columns=2)
     top = max(float(step.spread.max()) for step in sweep.steps)
     bins = np.geomspace(1.0, max(top, 2.0), BINS + 1)
@@ -159,11 +149,7 @@ def draw_histograms(sweep: Sweep) -> Picture:
 
 
 def draw_distances(space: EmbeddingSpace) -> Picture:
-    """Draw the distance from a word to its k-th nearest neighbour, by percentiles of the words.
-
-    Raises:
-        MissingExtraError: If matplotlib is not installed.
-    """
+    """Draw the distance from a word to its k-th nearest neighbour, by percentiles of the words."""
     ranks = [rank for rank in RANKS if rank < len(space)]
     sampled = space.sampled_neighbour_distances(ranks)
     figure, (axes,) = panels(1, 3.2)
@@ -218,7 +204,6 @@ def draw_word(
 
     Raises:
         InvalidValueError: If the space has another metric, or lacks a word.
-        MissingExtraError: If matplotlib is not installed.
     """
     if space.metric != "poincare":
         raise InvalidValueError(f"expected a space of the Poincaré metric, got {space.metric!r}")

@@ -7,7 +7,8 @@ import jinja2
 import numpy as np
 
 from hf_dxprivacy._version import __version__
-from hf_dxprivacy.calibration.sweep import HEADINGS, Step, Sweep
+from hf_dxprivacy.calibration import PrivacyStatistics
+from hf_dxprivacy.calibration.sweep import HEADINGS, Sweep
 from hf_dxprivacy.report.figures import draw_distances, draw_histograms, draw_percentiles
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -41,6 +42,11 @@ def calibration_report(sweep: Sweep, conclusion: str | None = None) -> str:
     Raises:
         MissingExtraError: If matplotlib is not installed.
     """
+
+    def worst(found: PrivacyStatistics) -> list[str]:
+        rows = np.argsort(-found.kept, kind="stable")[:WORST]
+        return [f"{found.words[row]} ({found.kept[row]:.1%})" for row in rows]
+
     mechanism, found = sweep.mechanism, sweep.statistics
     space = mechanism.space
     options = {name: mechanism.parameters[name] for name in mechanism.options}
@@ -60,14 +66,7 @@ def calibration_report(sweep: Sweep, conclusion: str | None = None) -> str:
         rows=[step.cells() for step in sweep.steps],
         pictures=[draw_percentiles(sweep), draw_histograms(sweep), draw_distances(space)],
         steps=[
-            (step.mechanism.epsilon, step.mechanism.guarantee, _worst(step)) for step in sweep.steps
+            (step.mechanism.epsilon, step.mechanism.guarantee, worst(step.statistics))
+            for step in sweep.steps
         ],
     )
-
-
-def _worst(step: Step) -> list[str]:
-    found = step.statistics
-    return [
-        f"{found.words[row]} ({found.kept[row]:.1%})"
-        for row in np.argsort(-found.kept, kind="stable")[:WORST]
-    ]

@@ -118,7 +118,7 @@ class LowTransitionSelector(Selector, Publishable):
         ``l_max * n_max / epsilon``, and the threshold with the logarithm of the alphabet.
 
         Args:
-            texts: One pass over texts or token lists, one a record; or a `Dataset` or
+            texts: Texts or token lists, one a record, read once; or a `Dataset` or
                 `IterableDataset`.
             epsilon: ε_g > 0 for one record, added or removed. Always your decision. None counts
                 exactly: for a public corpus only.
@@ -307,8 +307,7 @@ def _read_grams(path: Path, expected_sha256: str) -> Grams:
         content = path.read_bytes()
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != expected_sha256:
+    if (digest := hashlib.sha256(content).hexdigest()) != expected_sha256:
         raise ArtifactError(
             f"{path}: SHA-256 is {digest}, but {SETTINGS} says {expected_sha256}; the file was "
             "altered, truncated or belongs to another selector; fetch or save it again"

@@ -85,36 +85,27 @@ class ReleaseConfig:
         epsilon = None if self.epsilon is None else float(self.epsilon)
         return ReleaseConfig(epsilon, int(self.n_max), int(self.l_max), int(self.min_count))
 
-    @property
-    def budget(self) -> float:
-        """ε_g; ∞ for exact counts."""
-        return np.inf if self.epsilon is None else float(self.epsilon)
-
     def scale(self, share: Floats | float) -> Floats:
         """Return the scale of the noise of counts that get these shares of ε_g."""
-        return np.asarray(self.l_max / (self.budget * np.asarray(share)))
+        budget = np.inf if self.epsilon is None else self.epsilon
+        return np.asarray(self.l_max / (budget * np.asarray(share)))
 
     def threshold(self, scale: Floats | float, candidates: Ids | int) -> Floats:
         """Return what counts have to reach, given the scale and the number of candidates."""
-        return np.maximum(
-            scale * np.log(np.asarray(candidates) / (2 * SPURIOUS)), float(self.min_count)
-        )
+        expected = np.log(np.asarray(candidates) / (2 * SPURIOUS))
+        return np.maximum(scale * expected, float(self.min_count))
 
 
 def release(
     symbols: Symbols, alphabet: Sequence[str], config: ReleaseConfig, rng: np.random.Generator
 ) -> Grams:
-    """Release the n-grams of a corpus, with counts that are noisy by ε_g.
+    """Release the n-grams of a corpus, with counts that are noisy by ε_g and whole numbers.
 
     Args:
         symbols: (N,) codes as `read_symbols` returns them for the alphabet and ``config.l_max``.
         alphabet: Public words.
         config: ε_g and the rest.
         rng: Where the noise comes from.
-
-    Returns:
-        The grams, with whole numbers for counts. All else that is computed from the corpus is
-        forgotten.
     """
     share = 1.0 / config.n_max
     scale = config.scale(share)
