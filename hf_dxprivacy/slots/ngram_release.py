@@ -221,13 +221,10 @@ def _empty(
 
 
 class Paths:
-    """For each position of a corpus, the node that the gram from there stands at.
+    """For each position of a corpus (N codes), the node that the gram from there stands at.
 
     Eight bytes for each symbol: the codes, and the nodes. A path ends at a mark that ends a record,
     so that no gram crosses two records, and where its gram was not released.
-
-    Args:
-        symbols: (N,) codes; each record ends with `END` or `CUT`.
     """
 
     def __init__(self, symbols: Symbols) -> None:

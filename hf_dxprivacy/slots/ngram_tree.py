@@ -243,29 +243,23 @@ class Grams:
 
     def spelled(self, node: int) -> list[str]:
         """Return a gram as strings, with `MARKS` for the marks."""
-        names = (*MARKS, *self.words)
-        symbols = []
-        while node != ROOT:
-            symbols.append(names[self.symbol[node]])
-            node = int(self.parent[node])
-        return symbols[::-1]
+        if node == ROOT:
+            return []
+        code = int(self.symbol[node])
+        name = MARKS[code] if code < FIRST_WORD else self.words[code - FIRST_WORD]
+        return [*self.spelled(int(self.parent[node])), name]
 
     def serialized(self) -> bytes:
         """Return one JSON object a line for each gram with a count, in the order of the nodes."""
-        nodes = range(FIRST_WORD, len(self.parent))
-        entries = [
+        entries = (
             {"gram": self.spelled(n), "count": float(self.count[n]), "share": float(self.share[n])}
-            for n in nodes
-        ]
+            for n in range(FIRST_WORD, len(self.parent))
+        )
         return "".join(f"{json.dumps(e, ensure_ascii=False)}\n" for e in entries).encode()
 
     @classmethod
     def from_serialized(cls, content: bytes) -> "Grams":
-        """Read what `serialized` wrote.
-
-        Raises:
-            ValueError, LookupError, TypeError, RecursionError: If it is none.
-        """
+        """Read what `serialized` wrote; ValueError, LookupError or TypeError if it is none."""
         entries = [json.loads(line) for line in content.decode().rstrip("\n").split("\n")]
         spelled = [tuple(entry["gram"]) for entry in entries]
         values = np.array([[entry["count"], entry["share"]] for entry in entries], dtype=np.float64)

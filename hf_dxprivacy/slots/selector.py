@@ -19,7 +19,12 @@ class Selector(ABC):
 
     Selectors combine: ``a | b`` are the words that either selects, ``a & b`` those that both do,
     ``~a`` those that a leaves.
+
+    Attributes:
+        parts: The selectors that this one is made of.
     """
+
+    parts: tuple["Selector", ...] = ()
 
     @abstractmethod
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
@@ -38,11 +43,6 @@ class Selector(ABC):
     @abstractmethod
     def disclosures(self) -> tuple[str, ...]:
         """Sentences on what the choice of slots rests on or releases by itself."""
-
-    @property
-    def parts(self) -> tuple["Selector", ...]:
-        """The selectors that this one is made of."""
-        return ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -88,25 +88,21 @@ class _Combined(Selector):
 
     def __init__(self, operator: str, *parts: Selector) -> None:
         self._operator = operator
-        self._parts = parts
+        self.parts = parts
 
     def __repr__(self) -> str:
         if self._operator == "~":
-            return f"~{self._parts[0]!r}"
-        return f"({self._parts[0]!r} {self._operator} {self._parts[1]!r})"
+            return f"~{self.parts[0]!r}"
+        return f"({self.parts[0]!r} {self._operator} {self.parts[1]!r})"
 
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
         combine = _OPERATORS[self._operator]
-        found = zip(*(part.masks(words, rows) for part in self._parts), strict=True)
+        found = zip(*(part.masks(words, rows) for part in self.parts), strict=True)
         return [None if any(mask is None for mask in row) else combine(*row) for row in found]
 
     @property
     def disclosures(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(s for part in self._parts for s in part.disclosures))
-
-    @property
-    def parts(self) -> tuple[Selector, ...]:
-        return self._parts
+        return tuple(dict.fromkeys(s for part in self.parts for s in part.disclosures))
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self._operator}

@@ -48,9 +48,7 @@ class SpanSelector(Selector):
     """
 
     def __init__(
-        self,
-        find: Callable[[str], Iterable[Any]],
-        labels: Collection[str] | None = None,
+        self, find: Callable[[str], Iterable[Any]], labels: Collection[str] | None = None
     ) -> None:
         if not callable(find):
             raise InvalidTypeError(f"expected a function of a text, got a {type(find).__name__}")

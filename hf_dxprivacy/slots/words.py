@@ -74,6 +74,7 @@ class ShareSelector(Selector):
         if minimum > maximum:
             raise InvalidValueError(f"expected minimum <= maximum, got {minimum} and {maximum}")
         self.selector = selector
+        self.parts = (selector,)
         self.minimum = float(minimum)
         self.maximum = float(maximum)
 
@@ -94,11 +95,6 @@ class ShareSelector(Selector):
             f"At least {self.minimum:g} and at most {self.maximum:g} of the words of a row are "
             "slots; those added or left out follow from the number of words and the other slots.",
         )
-
-    @property
-    def parts(self) -> tuple[Selector, ...]:
-        """The other selector."""
-        return (self.selector,)
 
     def to_dict(self) -> dict[str, Any]:
         """See `Selector.to_dict`."""
