@@ -8,7 +8,7 @@ that Gradio holds for a session are dropped when the request ends, whether it wa
 import ipaddress
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from http import HTTPStatus
-from itertools import chain, dropwhile
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -62,9 +62,10 @@ def offered_ranges(space: EmbeddingSpace) -> dict[str, Range]:
     ranges = {}
     for name in dict.fromkeys((*FIRST, *MECHANISMS)):
         if MECHANISMS[name].suits(space):
-            # Some noise exists from an ε on.
             grid = epsilon_grid(name, space.unit_distance or 1.0)
-            grid = list(dropwhile(lambda epsilon, name=name: fails(name, epsilon), grid))
+            # Some noise exists from an ε on.
+            while grid and fails(name, grid[0]):
+                del grid[0]
             if grid:
                 step = float(f"{(grid[-1] - grid[0]) / POSITIONS:.3g}")
                 ranges[name] = Range(grid[0], grid[-1], step, grid[len(grid) // 2])

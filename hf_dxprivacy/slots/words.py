@@ -104,11 +104,10 @@ class ShareSelector(Selector):
         # Rounded first, because 0.3 · 10 is a little more than 3.
         least = math.ceil(round(self.minimum * len(mask), 9))
         most = max(least, math.floor(round(self.maximum * len(mask), 9)))
-        if least <= np.count_nonzero(mask) <= most:
-            return mask
-        if np.count_nonzero(mask) > most:
+        slots = int(np.count_nonzero(mask))
+        if slots > most:
             return _spread(mask, most)
-        return mask | _spread(~mask, least - np.count_nonzero(mask))
+        return mask | _spread(~mask, max(0, least - slots))
 
 
 def _spread(mask: Mask, count: int) -> Mask:
