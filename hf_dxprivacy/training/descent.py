@@ -98,13 +98,7 @@ class NearestLists:
 
 
 class Descent:
-    """Relations in the layout of the compiled loop.
-
-    Args:
-        relations: What to learn.
-        config: Settings.
-        threads: Threads that change the points at the same time.
-    """
+    """Relations in the layout of the compiled loop, which threads run at the same time."""
 
     def __init__(self, relations: Relations, config: PoincareConfig, threads: int) -> None:
         self.config = config
@@ -151,14 +145,10 @@ def graph_of(pairs: Rows, nodes: int) -> Graph:
 
 
 def alias_table(weights: Floats) -> Table:
-    """Prepare drawing in constant time from a discrete distribution (Walker 1977, Vose 1991).
+    """Prepare drawing in constant time by (N,) weights, not all zero (Walker 1977, Vose 1991).
 
-    Args:
-        weights: (N,) non-negative, not all zero.
-
-    Returns:
-        Thresholds and aliases: a uniform slot i stands for i with probability threshold[i], else
-        for alias[i]. Both empty if all weights are the same.
+    A uniform slot i stands for i with probability threshold[i], else for alias[i]. Both are empty
+    if all weights are the same.
     """
     if (weights == weights[0]).all():
         return Table(np.empty(0), np.empty(0, dtype=np.int64))
@@ -178,16 +168,10 @@ def alias_table(weights: Floats) -> Table:
 def nearest_others(
     points: Floats, graph: Graph, threads: int, listed: int = LISTED
 ) -> NDArray[np.int32]:
-    """Return the nearest nodes that are neither the node itself nor classes of it, in order.
+    """Return the nearest nodes that are neither a node itself nor classes of it, in order, (N, k).
 
-    Args:
-        points: (N, n) points of the ball.
-        graph: Relations.
-        threads: Threads; the lists are the same for any number.
-        listed: How many for each node; fewer if a node has not that many others.
-
-    Returns:
-        (N, k) rows.
+    For points of the ball, (N, n). The lists are the same for any number of threads, and shorter
+    than `listed` if a node has not that many others.
     """
     images = lorentz_image(points)
     others = len(points) - 1 - int((graph.starts[1:] - graph.starts[:-1]).max())

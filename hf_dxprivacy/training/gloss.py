@@ -209,14 +209,9 @@ def _members(
 
 
 def window_counts(ids: NDArray[np.int64], texts: NDArray[np.int64], size: int, window: int) -> Any:
-    """Count pairs of words in one text, each weighted by 1/distance; symmetric.
+    """Count pairs of words at most `window` tokens apart in a text, by 1/distance; symmetric.
 
-    Args:
-        ids: (m,) word of each token of all texts in order; −1 is a token without a word, which
-            keeps its place.
-        texts: (m,) number of the text that each token belongs to.
-        size: Number of words V.
-        window: Largest distance, in tokens.
+    Of all tokens in order `ids`, (m,), are the words, or −1 for none, and `texts`, (m,), the texts.
     """
     sparse = require("scipy.sparse", "train")
     counts = sparse.csr_matrix((size, size))

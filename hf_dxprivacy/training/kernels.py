@@ -245,14 +245,9 @@ def scatter(points: Floats, group: Rows, there: Floats) -> None:
 
 @compiled(fastmath=True)
 def slopes(terms: Floats, classes: int, count: int, sharpness: float, rate: float) -> float:
-    """Fill the second and fourth row from the first; return the loss of [N], Eq. 6.
+    """Fill the second and fourth row of `terms` from the first; return the loss of [N], Eq. 6.
 
-    Args:
-        terms: (4, m) see above; the first columns are the classes, the others were drawn.
-        classes: How many classes.
-        count: How many in all.
-        sharpness: Factor on distances in the loss.
-        rate: Learning rate.
+    Of the `count` columns the first are the classes, and the others were drawn.
     """
     excess, sinh, slope = terms[0], terms[1], terms[3]
     for place in range(count):
@@ -296,7 +291,7 @@ def train(
         graph: Relations.
         table: Distribution of negatives.
         negatives: Nodes drawn for each node; its classes among them are left out.
-        near: Share of them drawn among the members of the node's classes instead.
+        near: Share of them that is drawn by `draw_near`.
         sharpness: Factor on distances in the loss.
         rate: Learning rate.
         state: (1,) state of the random numbers.

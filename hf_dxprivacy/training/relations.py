@@ -94,16 +94,11 @@ class Relations:
             near = difflib.get_close_matches(name, self.nodes, 3)
             hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
             raise InvalidValueError(f"expected one of {len(self.nodes)} nodes, got {name!r}{hint}")
-        members: dict[int, list[int]] = {}
-        for node, above in self.pairs.tolist():
-            members.setdefault(above, []).append(node)
-        top = self.nodes.index(name)
-        found, stack = {top}, [top]
-        while stack:
-            fresh = set(members.get(stack.pop(), ())) - found
-            found |= fresh
-            stack += fresh
-        if len(found) == 1:
+        found, size = np.array([self.nodes.index(name)]), 0
+        while len(found) > size:
+            size = len(found)
+            found = np.union1d(found, self.pairs[np.isin(self.pairs[:, 1], found), 0])
+        if size == 1:
             raise InvalidValueError(f"nothing is below {name!r}; name a class that has members")
         return self.among(self.nodes[row] for row in found)
 

@@ -35,11 +35,6 @@ NOTHING = -1e9
 class TorchDescent:
     """Relations on a device.
 
-    Args:
-        relations: What to learn.
-        config: Settings.
-        device: Name of the device.
-
     Raises:
         InvalidValueError: If torch has no such device with numbers in float64.
     """

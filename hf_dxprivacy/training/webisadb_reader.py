@@ -102,11 +102,7 @@ class Layout:
 
 
 def find_layout(start: bytes, name: str) -> Layout:
-    """Tell the layout of a file from its first lines.
-
-    Args:
-        start: Lines.
-        name: The file, for messages.
+    """Tell the layout of the file of this name from its first lines.
 
     Raises:
         ArtifactError: If they are not of WebIsADB.
@@ -126,11 +122,7 @@ def find_layout(start: bytes, name: str) -> Layout:
 
 
 def read_rows(block: bytes, layout: Layout) -> tuple[Any, Counts]:
-    """Parse whole lines.
-
-    Args:
-        block: The lines, none of them a header.
-        layout: Positions of the fields.
+    """Parse whole lines, none of them a header.
 
     Returns:
         A table of the columns "instance", "class" and "frequency", with one row for every line
@@ -164,7 +156,8 @@ def read_rows(block: bytes, layout: Layout) -> tuple[Any, Counts]:
     ).drop_nulls("frequency")
     broken = 0
     if layout.has_modifications:
-        broken = int((~(fields["opening"].str.ends_with("[") & fields["closed"])).sum())
+        whole = fields["opening"].str.ends_with("[") & fields["closed"]
+        broken = len(fields) - int(whole.sum())
     return counted, Counter(
         rows=len(lines),
         nul_bytes=nul_bytes,

@@ -1,6 +1,8 @@
 """Reader of the database files of WordNet: synsets, their words, pointers and glosses.
 
 The format is that of wndb(5WN); Debian's ``wordnet-base`` puts the files in ``/usr/share/wordnet``.
+Every reader takes the folder of the files and raises `ArtifactError` if one that it needs is
+missing or not in this format.
 """
 
 import re
@@ -74,14 +76,7 @@ def is_word(text: str) -> bool:
 
 
 def read_licence(path: str | Path) -> str:
-    """Return the licence, which WordNet prints with line numbers at the head of every file.
-
-    Args:
-        path: Folder of the database files.
-
-    Raises:
-        ArtifactError: If the file of nouns is missing.
-    """
+    """Return the licence, which WordNet prints with line numbers at the head of every file."""
     file = Path(path) / "data.noun"
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
@@ -92,14 +87,7 @@ def read_licence(path: str | Path) -> str:
 
 
 def wordnet_origin(path: str | Path) -> dict[str, Any]:
-    """Return the provenance of relations of WordNet, with the licence that every copy has to bear.
-
-    Args:
-        path: Folder of the database files.
-
-    Raises:
-        ArtifactError: If they are missing.
-    """
+    """Return the provenance of WordNet's relations, with the licence that copies have to bear."""
     return {
         "source": "WordNet 3.0 (Princeton University)",
         "licence": "WordNet",
@@ -110,17 +98,10 @@ def wordnet_origin(path: str | Path) -> dict[str, Any]:
 
 
 def read_synsets(path: str | Path, parts: tuple[str, ...] = PARTS_OF_SPEECH) -> list[Synset]:
-    """Read the synsets of a WordNet database.
-
-    Args:
-        path: Folder with ``data.noun``, ``data.verb``, ``data.adj`` and ``data.adv``.
-        parts: The parts of speech to read, in the order of the result.
-
-    Returns:
-        The synsets, file by file, in the order of the files.
+    """Read the synsets of the files ``data.*``, part by part, in their order there.
 
     Raises:
-        ArtifactError: If a file is missing, not a WordNet file, or points to what it lacks.
+        ArtifactError: Also if a synset points to one that is not there.
     """
     folder = Path(path)
     synsets: list[Synset] = []
@@ -192,11 +173,7 @@ def _garbled(file: Path, number: int) -> ArtifactError:
 
 
 def read_senses(path: str | Path, part: str) -> dict[str, tuple[int, ...]]:
-    """Read an index file: for every lemma its synset offsets, most frequent sense first.
-
-    Raises:
-        ArtifactError: If the file is missing or not a WordNet file.
-    """
+    """Read ``index.*``: for every lemma its synset offsets, most frequent sense first."""
     file = Path(path) / f"index.{part}"
     senses = {}
     for number, line in _lines(file):
@@ -214,14 +191,7 @@ def read_senses(path: str | Path, part: str) -> dict[str, tuple[int, ...]]:
 
 
 def read_tag_counts(path: str | Path) -> Counter[str]:
-    """Read how often each single word was used in the texts that WordNet's authors tagged.
-
-    Args:
-        path: Folder with ``cntlist.rev``.
-
-    Raises:
-        ArtifactError: If the file is missing or not a WordNet file.
-    """
+    """Read ``cntlist.rev``: uses of each single word in the texts that WordNet's authors tagged."""
     file = Path(path) / "cntlist.rev"
     counts: Counter[str] = Counter()
     for number, line in _lines(file):
@@ -280,14 +250,7 @@ class Morphology:
 
 
 def read_morphology(path: str | Path) -> Morphology:
-    """Read the index and exception files of a WordNet database.
-
-    Args:
-        path: Folder with ``index.*`` and ``*.exc`` for the four parts of speech.
-
-    Raises:
-        ArtifactError: If a file is missing or not a WordNet file.
-    """
+    """Read the files ``index.*`` and ``*.exc`` of the four parts of speech."""
     exceptions: dict[str, dict[str, tuple[str, ...]]] = {part: {} for part in PARTS_OF_SPEECH}
     for part in PARTS_OF_SPEECH:
         file = Path(path) / f"{part}.exc"
