@@ -24,7 +24,6 @@ import numpy as np
 
 from hf_dxprivacy import DxPrivatizer
 from hf_dxprivacy.audit import (
-    Subject,
     author_attribution,
     membership_inference,
     reconstruction,
@@ -36,8 +35,8 @@ from hf_dxprivacy.results import Interval, Result, Results, share_interval
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import RowReader
 
-# Texts, as released and in the order of the originals, and what the results call them.
-Attack = Callable[[list[str], Subject], Results]
+# Takes texts, as released and in the order of the originals.
+Attack = Callable[[list[str]], Results]
 # Of the attacker, who has nothing to hide. The releases themselves are fresh in every run.
 SEED = 20260101
 READER = RowReader()
@@ -123,26 +122,26 @@ def releases(
     options: argparse.Namespace, texts: Sequence[str], attack: Attack
 ) -> Iterator[Results]:
     """Attack originals, mixed-up originals, and what each mechanism releases."""
-    dataset = options.data.name.partition(".")[0]
+    labels: dict[str, Any] = {"dataset": options.data.name.partition(".")[0]}
     originals = list(texts)
-    yield attack(originals, Subject(dataset))
+    yield attack(originals).replace(**labels)
     mixed = [originals[i] for i in generator().permutation(len(originals))]
-    yield attack(mixed, Subject(dataset, "mixed up"))
+    yield attack(mixed).replace(**labels, mechanism="mixed up")
     for line, epsilon in chosen(options):
         space = EmbeddingSpace.from_pretrained(line.space)
         privatizer = DxPrivatizer(space, line.mechanism, epsilon, **line.options)
         released = privatizer.privatize(originals)
-        subject = Subject(dataset, line.name, epsilon)
-        yield Results([unchanged(originals, released, subject), *attack(released, subject)])
+        found = Results([unchanged(originals, released), *attack(released)])
+        yield found.replace(**labels, mechanism=line.name, epsilon=epsilon)
 
 
-def unchanged(originals: list[str], released: list[str], subject: Subject) -> Result:
+def unchanged(originals: list[str], released: list[str]) -> Result:
     """Count the words that came out as they were."""
     before, after = (
         [word for text in texts for word in words_of(text)] for texts in (originals, released)
     )
     same = sum(old == new for old, new in zip(before, after, strict=True))
-    return subject.result("release", "words unchanged", share_interval(same, len(before)))
+    return Result.of("release", "words unchanged", share_interval(same, len(before)))
 
 
 def words_of(text: str) -> list[str]:
@@ -163,13 +162,12 @@ def attribution(options: argparse.Namespace, rows: list[dict[str, Any]]) -> Iter
     asked = [row for row in rows if row["split"] == "test"][:: options.every]
     authors = [row["author"] for row in asked]
 
-    def attack(texts: list[str], subject: Subject) -> Results:
+    def attack(texts: list[str]) -> Results:
         there, mine = texts[: len(asked)], texts[len(asked) :] or [row["text"] for row in known]
         if options.words_only:
             there, mine = ([" ".join(words_of(text)) for text in part] for part in (there, mine))
         names = [row["author"] for row in known]
-        found = author_attribution(mine, names, there, authors, rng=generator(), subject=subject)
-        return found.results
+        return author_attribution(mine, names, there, authors, rng=generator()).results
 
     texts = [row["text"] for row in asked]
     if options.known_released:
@@ -182,9 +180,9 @@ def membership(options: argparse.Namespace, rows: list[dict[str, Any]]) -> Itera
     part = [rows[i] for i in generator().permutation(len(rows))[: options.rows]]
     originals, labels = [row["text"] for row in part], [row["label"] for row in part]
 
-    def attack(texts: list[str], subject: Subject) -> Results:
+    def attack(texts: list[str]) -> Results:
         return membership_inference(
-            originals, texts, labels, repeats=options.repeats, rng=generator(), subject=subject
+            originals, texts, labels, repeats=options.repeats, rng=generator()
         )
 
     return releases(options, originals, attack)
@@ -200,10 +198,8 @@ def users(options: argparse.Namespace, rows: list[dict[str, Any]]) -> Iterator[R
             names.append(row["author"])
             originals.append(" ".join(row["text"].split()[: options.length]))
 
-    def attack(texts: list[str], subject: Subject) -> Results:
-        return user_audit(
-            originals, texts, names, repeats=options.repeats, rng=generator(), subject=subject
-        )
+    def attack(texts: list[str]) -> Results:
+        return user_audit(originals, texts, names, repeats=options.repeats, rng=generator())
 
     return releases(options, originals, attack)
 
@@ -222,13 +218,14 @@ def attack_words(
     mechanism: Mechanism, prior: dict[str, int], line: Line, options: argparse.Namespace
 ) -> Results:
     """Return the success of the adversary who knows the frequencies, and the mean N_w."""
-    dataset = options.data.name.partition(".")[0]
-    subject = Subject(dataset, line.name, mechanism.epsilon)
-    found = reconstruction(mechanism, prior, draws=options.draws, rng=generator(), subject=subject)
+    found = reconstruction(mechanism, prior, draws=options.draws, rng=generator())
     kept = privacy_statistics(mechanism, found.words, runs=options.draws).kept
     mean = float(kept @ found.prior)
-    unchanged = subject.result("reconstruction", "N_w", Interval(mean, mean, mean))
-    return Results([*found.results, unchanged])
+    unchanged = Result.of("reconstruction", "N_w", Interval(mean, mean, mean))
+    dataset = options.data.name.partition(".")[0]
+    return Results([*found.results, unchanged]).replace(
+        dataset=dataset, mechanism=line.name, epsilon=mechanism.epsilon
+    )
 
 
 def at_equal_kept(results: Results, levels: Sequence[float] = (0.1, 0.3, 0.5, 0.7, 0.9)) -> str:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,13 +30,7 @@ EXTRA = "audit"
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with a confidence interval.
-
-    Attributes:
-        value: The estimate.
-        low: Lower end.
-        high: Upper end.
-    """
+    """An estimate with the ends of its confidence interval."""
 
     value: float
     low: float
@@ -69,16 +63,25 @@ class Result:
     high: float
     repeats: int = 1
 
-
-FIELDS = fields(Result)
+    @classmethod
+    def of(
+        cls,
+        task: str,
+        metric: str,
+        found: Interval,
+        repeats: int = 1,
+        *,
+        dataset: str = "texts",
+        mechanism: str = ORIGINAL,
+        epsilon: float | None = None,
+    ) -> "Result":
+        """Return the measurement of an interval; see the attributes."""
+        ends = found.value, found.low, found.high
+        return cls(task, dataset, mechanism, epsilon, metric, *ends, repeats)
 
 
 class Results(tuple[Result, ...]):
-    """Measurements in a row, as a table, a file or a data set.
-
-    Args:
-        results: The measurements.
-    """
+    """Measurements in a row, as a table, a file or a data set."""
 
     __slots__ = ()
 
@@ -90,9 +93,11 @@ class Results(tuple[Result, ...]):
 
     def where(self, **values: Any) -> "Results":
         """Return the measurements whose fields have these values."""
-        return Results(
-            r for r in self if all(getattr(r, name) == value for name, value in values.items())
-        )
+        return Results(r for r in self if all(getattr(r, k) == v for k, v in values.items()))
+
+    def replace(self, **values: Any) -> "Results":
+        """Return the same measurements with other fields, such as ``dataset="mail"``."""
+        return Results(replace(r, **values) for r in self)
 
     def to_markdown(self, digits: int = 3) -> str:
         """Return a table with a row for each measurement and its interval."""
@@ -111,7 +116,8 @@ class Results(tuple[Result, ...]):
         """Return a `datasets.Dataset` with a row for each measurement."""
         from datasets import Dataset
 
-        return Dataset.from_dict({f.name: [getattr(r, f.name) for r in self] for f in FIELDS})
+        names = [field.name for field in fields(Result)]
+        return Dataset.from_dict({name: [getattr(r, name) for r in self] for name in names})
 
     def to_json_lines(self) -> str:
         """Return a line with a JSON object for each measurement."""
@@ -129,8 +135,9 @@ class Results(tuple[Result, ...]):
             ArtifactError: If the file holds something else.
         """
         try:
-            lines = Path(path).read_text(encoding="utf-8").splitlines()
-            return cls(Result(**json.loads(line)) for line in lines)
+            # Not splitlines, which also splits at separators that JSON leaves in strings.
+            lines = Path(path).read_text(encoding="utf-8").split("\n")
+            return cls(Result(**json.loads(line)) for line in lines if line)
         except (TypeError, ValueError) as error:
             raise ArtifactError(f"{path} does not hold results as JSON lines ({error})") from error
 
@@ -156,9 +163,8 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
     mean = float(array.mean())
     if array.size == 1:
         return Interval(mean, mean, mean)
-    stats = require("scipy.stats", EXTRA)
-    quantile = float(stats.t.ppf(0.5 + confidence / 2.0, array.size - 1))
-    half = quantile * float(array.std(ddof=1)) / math.sqrt(array.size)
+    quantile = require("scipy.stats", EXTRA).t.ppf(0.5 + confidence / 2.0, array.size - 1)
+    half = float(quantile * array.std(ddof=1)) / math.sqrt(array.size)
     return Interval(mean, mean - half, mean + half)
 
 
@@ -184,18 +190,12 @@ def share_interval(successes: int, trials: int, confidence: float = 0.95) -> Int
 def share_bounds(
     successes: ArrayLike, trials: int, confidence: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the ends of Clopper–Pearson intervals, each for a share of as many trials.
+    """Return the (m,) lower and (m,) upper ends of Clopper–Pearson intervals; see `share_interval`.
 
     Args:
         successes: (m,) how many succeeded, from 0 to `trials`.
-        trials: How many there were.
+        trials: How many there were, for each.
         confidence: In (0, 1), of each interval by itself.
-
-    Returns:
-        (m,) lower and (m,) upper ends.
-
-    Raises:
-        MissingExtraError: If SciPy is not installed.
     """
     beta = require("scipy.stats", EXTRA).beta
     counts = np.asarray(successes, dtype=np.float64)
@@ -203,25 +203,3 @@ def share_bounds(
     low = np.where(counts > 0, beta.ppf(tail, np.maximum(counts, 1), failures + 1), 0.0)
     high = np.where(failures > 0, beta.isf(tail, counts + 1, np.maximum(failures, 1)), 1.0)
     return low, high
-
-
-@dataclass(frozen=True)
-class Subject:
-    """Labels of the attacked texts in the results; they change nothing else.
-
-    Attributes:
-        dataset: Their name.
-        mechanism: What privatized them, "none" for originals.
-        epsilon: At which ε; None for originals.
-    """
-
-    dataset: str = "texts"
-    mechanism: str = ORIGINAL
-    epsilon: float | None = None
-
-    def result(self, task: str, metric: str, found: Interval, repeats: int = 1) -> Result:
-        """Return a measurement of these texts; see `Result`."""
-        measured = (found.value, found.low, found.high)
-        return Result(
-            task, self.dataset, self.mechanism, self.epsilon, metric, *measured, repeats=repeats
-        )

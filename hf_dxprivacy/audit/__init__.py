@@ -13,7 +13,6 @@ from hf_dxprivacy.audit.reconstruction import (
 from hf_dxprivacy.audit.shadow import membership_inference, user_audit
 from hf_dxprivacy.audit.verify import verify_guarantee
 from hf_dxprivacy.audit.workers import WorkersCheck, verify_workers
-from hf_dxprivacy.results import Subject
 
 __all__ = [
     "Attribution",
@@ -21,7 +20,6 @@ __all__ = [
     "GuaranteeCheck",
     "MaskedWordModel",
     "Reconstruction",
-    "Subject",
     "WorkersCheck",
     "author_attribution",
     "averaging",

@@ -1,20 +1,19 @@
 """Bayes-optimal adversary, who knows the mechanism, ε, and the frequency of each word."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import require
+from hf_dxprivacy.audit.inputs import blocks
 from hf_dxprivacy.errors import InvalidValueError, require_at_least
 from hf_dxprivacy.mechanisms import ExactMechanism, Mechanism
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.results import EXTRA
-from hf_dxprivacy.spaces import EmbeddingSpace
 
-# Probabilities, and draws, that are held at once.
-BLOCK_ENTRIES = 1 << 22
+# Draws that are held at once.
 BLOCK_DRAWS = 1 << 17
 # Up to so many probabilities are computed once and kept, which saves most of the distances.
 TABLE_ENTRIES = 1 << 26
@@ -25,15 +24,8 @@ Ids = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
 
-class OutputDistribution(Protocol):
-    """Pr[M(w) = y] for m inputs w."""
-
-    def likelihoods(self, outputs: Ids) -> Reals:
-        """Return (len(outputs), m) probabilities, or estimates of them."""
-
-
 class ExactDistribution:
-    """The law of a mechanism that is known.
+    """Pr[M(w) = y] for m inputs w, where the law of the mechanism is known.
 
     Args:
         mechanism: The mechanism.
@@ -46,7 +38,7 @@ class ExactDistribution:
         if len(inputs) * size <= TABLE_ENTRIES:
             self._table = mechanism.probabilities(inputs)
         else:
-            parts = parts_of(inputs, size)
+            parts = blocks(inputs, size)
             self._sums = np.concatenate([self._weights(part).sum(axis=1) for part in parts])
 
     def likelihoods(self, outputs: Ids) -> Reals:
@@ -66,7 +58,7 @@ class ExactDistribution:
 
 
 class EstimatedDistribution:
-    """The law of any mechanism, as draws show it.
+    """Pr[M(w) = y] for m inputs w of any mechanism, as draws show it.
 
     What was never drawn from an input is not impossible: beside its own draws each input has some
     that are spread as the draws from all inputs are. How many tells one half of the draws from the
@@ -83,10 +75,15 @@ class EstimatedDistribution:
     def __init__(
         self, mechanism: Mechanism, inputs: Ids, prior: Reals, draws: int, rng: np.random.Generator
     ) -> None:
-        learned = _counted(mechanism, inputs, draws // 2, rng)
-        tried = _counted(mechanism, inputs, draws - draws // 2, rng)
-        self._shared = _shared_draws(learned, tried, prior)
-        self._counts, self._draws = (learned + tried).tocsc(), draws
+        half = draws // 2
+        learned = _counted(mechanism, inputs, half, rng)
+        seen = _counted(mechanism, inputs, draws - half, rng).tocoo()
+        own = np.asarray(learned[seen.row, seen.col]).ravel()
+        shared = _marginal(learned, prior)[seen.col]
+        weights = prior[seen.row] * seen.data
+        scores = [weights @ np.log((own + s * shared) / (half + s)) for s in SHARED_DRAWS]
+        self._shared = float(SHARED_DRAWS[np.argmax(scores)])
+        self._counts, self._draws = (learned + seen).tocsc(), draws
         self._marginal = _marginal(self._counts, prior)
 
     def likelihoods(self, outputs: Ids) -> Reals:
@@ -113,31 +110,6 @@ def _marginal(counts: Any, prior: Reals) -> Reals:
     return spread
 
 
-def _shared_draws(learned: Any, tried: Any, prior: Reals) -> float:
-    """Choose how many shared draws make the likeliest what was tried."""
-    marginal, seen = _marginal(learned, prior), tried.tocoo()
-    own = np.asarray(learned[seen.row, seen.col]).ravel()
-    shared = marginal[seen.col]
-    draws = learned.sum() / len(prior)
-    weights = prior[seen.row] * seen.data
-    scores = [weights @ np.log((own + s * shared) / (draws + s)) for s in SHARED_DRAWS]
-    return float(SHARED_DRAWS[np.argmax(scores)])
-
-
-def parts_of(ids: Ids, entries: int) -> Iterator[Ids]:
-    """Cut ids into parts of which each has `entries` figures and all together fit the memory."""
-    step = max(1, BLOCK_ENTRIES // entries)
-    for start in range(0, len(ids), step):
-        yield ids[start : start + step]
-
-
-def largest(values: Reals, count: int) -> Ids:
-    """Return for each row the columns of the largest values, the largest first."""
-    found = np.argpartition(-values, count - 1, axis=1)[:, :count]
-    order = np.argsort(-np.take_along_axis(values, found, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(found, order, axis=1)
-
-
 def drawn_from(
     mechanism: Mechanism, inputs: Ids, draws: int, rng: np.random.Generator
 ) -> Iterator[tuple[Ids, Ids]]:
@@ -146,6 +118,13 @@ def drawn_from(
     for start in range(0, len(at), BLOCK_DRAWS):
         part = at[start : start + BLOCK_DRAWS]
         yield part, mechanism.sample(inputs[part], rng)
+
+
+def largest(values: Reals, count: int) -> Ids:
+    """Return for each row the columns of the largest values, the largest first."""
+    found = np.argpartition(-values, count - 1, axis=1)[:, :count]
+    order = np.argsort(-np.take_along_axis(values, found, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(found, order, axis=1)
 
 
 class BayesAdversary:
@@ -159,7 +138,7 @@ class BayesAdversary:
         mechanism: What the adversary knows to be used.
         candidates: (m,) int64 ids of the words that may be guessed, the most frequent first.
         prior: (m,) float64 how likely each is; adds up to 1.
-        law: What the adversary knows of the mechanism.
+        distribution: What the adversary knows of the law of the mechanism.
         exact: Whether that is all there is to know.
 
     Args:
@@ -174,6 +153,8 @@ class BayesAdversary:
         MissingExtraError: If SciPy, which draws need, is not installed.
     """
 
+    distribution: ExactDistribution | EstimatedDistribution
+
     def __init__(
         self,
         mechanism: Mechanism,
@@ -183,16 +164,26 @@ class BayesAdversary:
         rng: np.random.Generator | None = None,
     ) -> None:
         require_at_least(2, draws=draws)
+        frequencies = np.fromiter(prior.values(), dtype=np.float64, count=len(prior))
+        if not np.isfinite(frequencies).all() or (frequencies < 0).any():
+            raise InvalidValueError("expected frequencies in prior to be finite and not below 0")
+        ids = mechanism.space.ids(list(prior))
+        possible = np.flatnonzero((ids >= 0) & (frequencies > 0))
+        if len(possible) == 0:
+            raise InvalidValueError(
+                f"expected words of the space in prior, got {len(prior)} words of which it has "
+                "none; are they in the letter case of the space?"
+            )
+        order = possible[np.argsort(-frequencies[possible], kind="stable")]
         self.mechanism = mechanism
-        self.candidates, self.prior = _candidates(mechanism.space, prior)
+        self.candidates, self.prior = ids[order], frequencies[order] / frequencies[order].sum()
         self.exact = isinstance(mechanism, ExactMechanism)
-        self.distribution: OutputDistribution = (
-            ExactDistribution(mechanism, self.candidates)
-            if isinstance(mechanism, ExactMechanism)
-            else EstimatedDistribution(
+        if isinstance(mechanism, ExactMechanism):
+            self.distribution = ExactDistribution(mechanism, self.candidates)
+        else:
+            self.distribution = EstimatedDistribution(
                 mechanism, self.candidates, self.prior, draws, rng or process_generator()
             )
-        )
 
     def posterior(self, outputs: Ids, prior: Reals | None = None) -> Reals:
         """Return (n, m) probabilities of the candidates, given each output.
@@ -220,25 +211,7 @@ class BayesAdversary:
         """
         count = min(count, len(self.candidates))
         guesses = np.empty((len(outputs), count), dtype=np.int64)
-        done = 0
-        for part in parts_of(outputs, len(self.mechanism.space)):
-            at = slice(done, done + len(part))
-            guesses[at] = largest(self.posterior(part, None if prior is None else prior[at]), count)
-            done += len(part)
+        for at in blocks(np.arange(len(outputs)), len(self.mechanism.space)):
+            expected = None if prior is None else prior[at]
+            guesses[at] = largest(self.posterior(outputs[at], expected), count)
         return guesses
-
-
-def _candidates(space: EmbeddingSpace, prior: Mapping[str, float]) -> tuple[Ids, Reals]:
-    frequencies = np.fromiter(prior.values(), dtype=np.float64, count=len(prior))
-    if not np.isfinite(frequencies).all() or (frequencies < 0).any():
-        raise InvalidValueError("expected frequencies in prior to be finite and not below 0")
-    ids = space.ids(list(prior))
-    possible = (ids >= 0) & (frequencies > 0)
-    if not possible.any():
-        raise InvalidValueError(
-            f"expected words of the space in prior, got {len(prior)} words of which it has none; "
-            "are they in the letter case of the space?"
-        )
-    ids, frequencies = ids[possible], frequencies[possible]
-    order = np.argsort(-frequencies, kind="stable")
-    return ids[order], frequencies[order] / frequencies.sum()

@@ -1,8 +1,7 @@
 """Author attribution by character 4-grams (Koppel, Schler, Argamon, 2011)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from hf_dxprivacy.errors import (
     require_within,
 )
 from hf_dxprivacy.randomness import process_generator
-from hf_dxprivacy.results import EXTRA, Results, Subject, share_interval
+from hf_dxprivacy.results import EXTRA, Result, Results, share_interval
 
 GRAM = 4
 # Between authors who are equally near, as all are to a text without any known feature, chance
@@ -64,7 +63,6 @@ def author_attribution(
     share: float = 0.4,
     threshold: float = 0.9,
     rng: np.random.Generator | None = None,
-    subject: Subject | None = None,
 ) -> Attribution:
     """Attribute texts to the authors of other texts.
 
@@ -84,76 +82,65 @@ def author_attribution(
         share: Share of the features in each, in (0, 1].
         threshold: σ* in [0, 1].
         rng: Source of the subsets; this process's own by default.
-        subject: What the results say was attacked.
 
     Raises:
         InvalidValueError: If there are no texts, no author is known, or lengths differ.
         MissingExtraError: If scikit-learn is not installed.
     """
-    _require_pairs(known=(known, known_authors), texts=(texts, authors))
+    for name, rows, writers in (("known", known, known_authors), ("texts", texts, authors)):
+        if not len(rows) or len(rows) != len(writers):
+            raise InvalidValueError(
+                f"expected at least one text in {name} and an author for each, got {len(rows)} "
+                f"texts and {len(writers)} authors"
+            )
     require_at_least(1, subsets=subsets)
-    require_within(0.0, 1.0, threshold=threshold)
+    require_within(0.0, 1.0, threshold=threshold, share=share)
     require_positive(share=share)
-    require_within(0.0, 1.0, share=share)
     candidates = tuple(sorted(set(known_authors)))
-    profiles, vectors = _vectors(known, [candidates.index(a) for a in known_authors], texts)
-    wins = np.zeros((len(texts), len(candidates)))
-    kept = max(1, round(share * profiles.shape[1]))
-    rng = rng or process_generator()
-    for _ in range(subsets):
-        subset = np.sort(rng.choice(profiles.shape[1], kept, replace=False))
-        cosines = _cosines(profiles, vectors, subset)
-        best = (cosines + TIE * rng.random(cosines.shape)).argmax(axis=1)
-        wins[np.arange(len(texts)), best] += 1.0 / subsets
-    truth = np.array([candidates.index(a) if a in candidates else -1 for a in authors])
-    # A sum of many shares may miss the threshold by its rounding.
-    wins = np.round(wins, 9)
-    results = _scores(wins, truth, threshold, subject or Subject())
-    return Attribution(candidates, wins, threshold, results)
-
-
-def _vectors(
-    known: Sequence[str], owners: Sequence[int], texts: Sequence[str]
-) -> tuple[NDArray[np.float64], Any]:
-    """Return (a, f) profiles of the authors, and sparse (m, f) vectors of the texts."""
-    text = require("sklearn.feature_extraction.text", EXTRA)
-    sparse = require("scipy.sparse", EXTRA)
-    vectorizer = text.TfidfVectorizer(analyzer=_grams, norm=None, dtype=np.float64)
+    places = {name: place for place, name in enumerate(candidates)}
+    vectorizer = require("sklearn.feature_extraction.text", EXTRA).TfidfVectorizer(
+        analyzer=_grams, norm=None, dtype=np.float64
+    )
     try:
         vectors = vectorizer.fit_transform(known)
     except ValueError as error:
         raise InvalidValueError(
             "expected known texts with words in them, found not one; is it the right column?"
         ) from error
-    rows = np.arange(len(owners))
-    belongs = sparse.csr_matrix((np.ones(len(owners)), (np.asarray(owners), rows)))
-    return (belongs @ vectors).toarray(), vectorizer.transform(texts)
+    owned = [places[name] for name in known_authors], np.arange(len(known))
+    owners = require("scipy.sparse", EXTRA).csr_matrix((np.ones(len(known)), owned))
+    # (a, f) profiles of the authors, and sparse (m, f) vectors of the texts.
+    profiles, vectors = (owners @ vectors).toarray(), vectorizer.transform(texts)
+    wins = np.zeros((len(texts), len(candidates)))
+    kept = max(1, round(share * profiles.shape[1]))
+    rng = rng or process_generator()
+    for _ in range(subsets):
+        subset = np.sort(rng.choice(profiles.shape[1], kept, replace=False))
+        part = np.zeros_like(profiles)
+        part[:, subset] = profiles[:, subset]
+        norms = np.linalg.norm(part, axis=1, keepdims=True)
+        # But for the norms of the texts, which change no order.
+        cosines = vectors @ (part / np.where(norms > 0, norms, 1.0)).T
+        best = (cosines + TIE * rng.random(cosines.shape)).argmax(axis=1)
+        wins[np.arange(len(texts)), best] += 1.0 / subsets
+    # A sum of many shares may miss the threshold by its rounding.
+    wins = np.round(wins, 9)
+    truth = np.array([places.get(name, -1) for name in authors])
+    return Attribution(candidates, wins, threshold, _scores(wins, truth, threshold))
 
 
-def _grams(text: str) -> Iterator[str]:
+def _grams(text: str) -> list[str]:
     """Return the 4-grams within words, and words that are shorter."""
-    for word in text.lower().split():
-        for start in range(max(1, len(word) - GRAM + 1)):
-            yield word[start : start + GRAM]
+    return [
+        word[start : start + GRAM]
+        for word in text.lower().split()
+        for start in range(max(1, len(word) - GRAM + 1))
+    ]
 
 
-def _cosines(
-    profiles: NDArray[np.float64], vectors: Any, subset: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return (m, a) cosines but for the norms of the texts, which change no order."""
-    part = np.zeros_like(profiles)
-    part[:, subset] = profiles[:, subset]
-    norms = np.linalg.norm(part, axis=1, keepdims=True)
-    cosines: NDArray[np.float64] = vectors @ (part / np.where(norms > 0, norms, 1.0)).T
-    return cosines
-
-
-def _scores(
-    wins: NDArray[np.float64], truth: NDArray[np.int64], threshold: float, subject: Subject
-) -> Results:
-    right = wins.argmax(axis=1) == truth
+def _scores(wins: NDArray[np.float64], truth: NDArray[np.int64], threshold: float) -> Results:
+    right, inside = wins.argmax(axis=1) == truth, truth >= 0
     named = wins.max(axis=1) >= threshold
-    inside = truth >= 0
     shares = {
         "accuracy": (right[inside].sum(), inside.sum()),
         "named": (named.sum(), len(truth)),
@@ -161,16 +148,7 @@ def _scores(
         "recall": ((right & named)[inside].sum(), inside.sum()),
     }
     return Results(
-        subject.result("attribution", metric, share_interval(int(hits), int(trials)), int(trials))
+        Result.of("attribution", metric, share_interval(int(hits), int(trials)), int(trials))
         for metric, (hits, trials) in shares.items()
         if trials
     )
-
-
-def _require_pairs(**columns: tuple[Sequence[str], Sequence[str]]) -> None:
-    for name, (texts, authors) in columns.items():
-        if not len(texts) or len(texts) != len(authors):
-            raise InvalidValueError(
-                f"expected at least one text in {name} and an author for each, got {len(texts)} "
-                f"texts and {len(authors)} authors"
-            )

@@ -5,7 +5,7 @@ Nothing is taken from the certificate of `hf_dxprivacy.mechanisms`, which this i
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,14 +30,9 @@ Array = NDArray[np.float64]
 
 @dataclass
 class _Worst:
-    """The pair of inputs with the largest share of what its log-ratio may be.
+    """The pair of inputs with the largest share of what its log-ratio may be."""
 
-    Attributes:
-        share: Its log-ratio over its ε·d.
-        pair: The two inputs.
-        largest: The largest ε·d of any pair.
-    """
-
+    # Its log-ratio over its ε·d, its two inputs, and the largest ε·d of any pair.
     share: float = -1.0
     pair: tuple[int, int] = (-1, -1)
     largest: float = 0.0
@@ -54,6 +49,15 @@ class _Worst:
         if shares[row, column] > self.share:
             self.share = float(shares[row, column])
             self.pair = int(rows[row]), int(columns[column])
+
+    def look_at_unknown(
+        self, mechanism: ExactMechanism, rows: NDArray[np.int64], logs: Array
+    ) -> None:
+        """Compare words with the unknown word, by every output."""
+        unknown = np.array([-1])
+        ratios = np.abs(_differences(_log_laws(mechanism, unknown)[0], logs)).max(axis=1)
+        allowed = _allowed(mechanism, unknown)[0, rows]
+        self.look(ratios[:, None], allowed[:, None], rows, unknown)
 
 
 def check_exactly(
@@ -74,50 +78,37 @@ def check_exactly(
         InvalidValueError: If all words of a large vocabulary are asked for and the probabilities
             are not those of an exponential law, so that not all outputs need be the two looked at.
     """
-    everything = np.arange(len(mechanism.space))
-    if ids is None and len(everything) > SMALL:
+    words, everything = mechanism.space.words, np.arange(len(mechanism.space))
+    asked = everything if ids is None else ids
+    if ids is None and len(words) > SMALL:
         worst, outputs = _two_outputs(mechanism), "of two words the outputs that decide"
     else:
-        worst, outputs = _all_outputs(mechanism, everything if ids is None else ids), "all outputs"
-    size = len(everything if ids is None else ids)
-    which = "all words" if ids is None else f"{size:,} of {len(everything):,} words"
-    asked = everything if ids is None else ids
-    evidence = _evidence(mechanism, worst, rng.permutation(asked)[: COMPARED - 1])
-    found = _described(mechanism, worst, size, f"{which} and the unknown word, {outputs}")
-    false = false_statements(mechanism, evidence)
-    return replace(found, passed=found.passed and not false, false_statements=false)
-
-
-def _evidence(mechanism: ExactMechanism, worst: _Worst, ids: NDArray[np.int64]) -> Evidence:
-    """Gather what the mechanism's statements are compared with, for some words."""
-    inputs = np.append(ids, -1)
-    allowed = np.zeros((len(inputs), len(inputs)))
-    rows = _allowed(mechanism, inputs)[:, ids]
-    allowed[:, :-1] = rows
-    allowed[:-1, -1] = rows[-1]
+        worst, outputs = _all_outputs(mechanism, asked), "all outputs"
+    which = "all words" if ids is None else f"{len(asked):,} of {len(words):,} words"
+    # What the mechanism's statements are compared with, for some words.
+    some = np.append(rng.permutation(asked)[: COMPARED - 1], -1)
+    allowed = np.zeros((len(some), len(some)))
+    allowed[:, :-1] = _allowed(mechanism, some)[:, some[:-1]]
+    allowed[:-1, -1] = allowed[-1, :-1]
     level = worst.share * mechanism.certified_epsilon if math.isfinite(worst.share) else 0.0
-    return Evidence(inputs, allowed, worst.largest, level)
-
-
-def _described(mechanism: ExactMechanism, worst: _Worst, size: int, scope: str) -> GuaranteeCheck:
-    pair = np.array(worst.pair)
-    logs = _log_laws(mechanism, pair)
+    false = false_statements(mechanism, Evidence(some, allowed, worst.largest, level))
+    # The pair again, in the order in which the log-ratio is above zero.
+    logs = _log_laws(mechanism, np.array(worst.pair))
     differences = _differences(logs[0], logs[1:])[0]
     output = int(np.abs(differences).argmax())
-    first, second = pair if differences[output] >= 0 else pair[::-1]
-    # The unknown word is no column: rows of it come first.
-    allowed = _allowed(mechanism, np.array([min(pair)]))[0, max(pair)]
-    words = mechanism.space.words
+    first, second = worst.pair if differences[output] >= 0 else worst.pair[::-1]
     return GuaranteeCheck(
-        passed=worst.share <= 1.0,
+        passed=worst.share <= 1.0 and not false,
         method="exact",
         worst=(named(words, first), named(words, second)),
         outputs=(words[output],),
         log_ratio=float(abs(differences[output])),
-        allowed=float(allowed),
-        inputs=size + 1,
-        pairs=size * (size + 1) // 2,
-        scope=scope,
+        # The unknown word is no column: rows of it come first.
+        allowed=float(_allowed(mechanism, np.array([min(worst.pair)]))[0, max(worst.pair)]),
+        inputs=len(asked) + 1,
+        pairs=len(asked) * (len(asked) + 1) // 2,
+        scope=f"{which} and the unknown word, {outputs}",
+        false_statements=false,
     )
 
 
@@ -127,7 +118,7 @@ def _all_outputs(mechanism: ExactMechanism, ids: NDArray[np.int64]) -> _Worst:
     parts = list(blocks(ids, len(mechanism.space)))
     for index, rows in enumerate(parts):
         logs, allowed = _log_laws(mechanism, rows), _allowed(mechanism, rows)
-        _look_at_centroid(worst, mechanism, rows, logs)
+        worst.look_at_unknown(mechanism, rows, logs)
         for columns in parts[index:]:
             others = logs if columns is rows else _log_laws(mechanism, columns)
             ratios = np.stack([np.abs(_differences(law, others)).max(axis=1) for law in logs])
@@ -150,39 +141,23 @@ def _two_outputs(mechanism: ExactMechanism) -> _Worst:
 
     That the law is of this form is checked for all pairs on the way.
     """
-    worst = _Worst()
+    worst, slope = _Worst(), mechanism.inverse_temperature
     everything = np.arange(len(mechanism.space))
     parts = list(blocks(everything, len(everything)))
-    at_itself = np.concatenate([_own(rows, _log_laws(mechanism, rows)) for rows in parts])
+    at_itself = np.concatenate([np.diagonal(_log_laws(mechanism, r)[:, r]) for r in parts])
     for rows in parts:
-        logs, allowed = _log_laws(mechanism, rows), _allowed(mechanism, rows)
-        _require_exponential(mechanism, logs, _distances(mechanism, rows), at_itself[rows])
-        _look_at_centroid(worst, mechanism, rows, logs)
+        logs, distances = _log_laws(mechanism, rows), _distances(mechanism, rows)
+        away = float(np.abs(logs + slope * distances - at_itself[rows, None]).max())
+        if not away <= SHAPE:
+            raise InvalidValueError(
+                f"expected ln Pr[M(w)=y] = -s·d(w, y) - ln Z(w), but it is off by up to {away:.3g};"
+                " of another law, two outputs of a pair do not stand for all: pass inputs= to "
+                "compare a sample of the words at every output"
+            )
+        worst.look_at_unknown(mechanism, rows, logs)
         # Of the ordered pair (column, row), at the output that is the column itself.
-        worst.look(at_itself - logs, allowed, rows, everything)
+        worst.look(at_itself - logs, claimed(mechanism, distances), rows, everything)
     return worst
-
-
-def _require_exponential(
-    mechanism: ExactMechanism, logs: Array, distances: Array, at_itself: Array
-) -> None:
-    slope = mechanism.inverse_temperature
-    away = float(np.abs(logs + slope * distances - at_itself[:, None]).max())
-    if not away <= SHAPE:
-        raise InvalidValueError(
-            f"expected ln Pr[M(w)=y] = -s·d(w, y) - ln Z(w), but it is off by up to {away:.3g}; of "
-            "another law, two outputs of a pair do not stand for all: pass inputs= to compare a "
-            "sample of the words at every output"
-        )
-
-
-def _look_at_centroid(
-    worst: _Worst, mechanism: ExactMechanism, rows: NDArray[np.int64], logs: Array
-) -> None:
-    centroid = np.array([-1])
-    ratios = np.abs(_differences(_log_laws(mechanism, centroid)[0], logs)).max(axis=1)
-    allowed = _allowed(mechanism, centroid)[0, rows]
-    worst.look(ratios[:, None], allowed[:, None], rows, centroid)
 
 
 def _log_laws(mechanism: ExactMechanism, ids: NDArray[np.int64]) -> Array:
@@ -194,7 +169,7 @@ def _log_laws(mechanism: ExactMechanism, ids: NDArray[np.int64]) -> Array:
 
 def _allowed(mechanism: ExactMechanism, ids: NDArray[np.int64]) -> Array:
     """Return ε·d from inputs to all words, (m, V)."""
-    return claimed(mechanism, mechanism.certified_epsilon * _distances(mechanism, ids))
+    return claimed(mechanism, _distances(mechanism, ids))
 
 
 def _distances(mechanism: ExactMechanism, ids: NDArray[np.int64]) -> Array:
@@ -230,7 +205,3 @@ def _differences(law: Array, others: Array) -> Array:
         differences = law - others
     differences[np.isnan(differences)] = 0.0
     return differences
-
-
-def _own(rows: NDArray[np.int64], logs: Array) -> Array:
-    return logs[np.arange(len(rows)), rows]

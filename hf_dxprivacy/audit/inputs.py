@@ -52,15 +52,9 @@ def blocks(ids: Ids, size: int) -> Iterator[Ids]:
 
 
 def chosen_inputs(mechanism: Mechanism, count: int, rng: np.random.Generator) -> Ids:
-    """Choose words in sparse and in dense neighbourhoods, others at random, and their nearest.
+    """Choose about `count` words in sparse and dense neighbourhoods, others, and their nearest.
 
-    Args:
-        mechanism: The mechanism.
-        count: About how many; all words if there are no more.
-        rng: Where chance comes from; not that of the draws.
-
-    Returns:
-        Different rows, ascending.
+    Different rows, ascending; all words if there are no more.
     """
     space = mechanism.space
     if len(space) <= count:
@@ -79,28 +73,26 @@ def chosen_inputs(mechanism: Mechanism, count: int, rng: np.random.Generator) ->
     return np.unique(np.concatenate([sample[seeds], nearest[seeds]]))
 
 
-def claimed(mechanism: Mechanism, bounds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what is claimed for pairs with these ε·d, of any shape.
+def claimed(mechanism: Mechanism, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what is claimed for pairs at these distances, of any shape.
 
     That is ε·d, but for "hierarchical", which claims a local level below ε times its diameter.
     """
-    if not isinstance(mechanism, Hierarchical):
-        return bounds
-    least: NDArray[np.float64] = np.minimum(bounds, mechanism.local_epsilon)
-    return least
+    bounds: NDArray[np.float64] = mechanism.certified_epsilon * distances
+    if isinstance(mechanism, Hierarchical):
+        return np.minimum(bounds, mechanism.local_epsilon)
+    return bounds
 
 
 def of_mechanism(mechanism: Mechanism, count: int, rng: np.random.Generator) -> AuditTarget:
     """Return a mechanism at chosen words and at the unknown word, with its certified ε·d."""
-    ids = np.append(chosen_inputs(mechanism, count, rng), -1)
-    words = mechanism.space.words
+    ids, words = np.append(chosen_inputs(mechanism, count, rng), -1), mechanism.space.words
     rows, columns = np.triu_indices(len(ids), k=1)
-    allowed = np.zeros((len(ids), len(ids)))
-    allowed[rows, columns] = mechanism.pair_distances(ids[rows], ids[columns])
-    allowed = claimed(mechanism, mechanism.certified_epsilon * (allowed + allowed.T))
+    distances = np.zeros((len(ids), len(ids)))
+    distances[rows, columns] = mechanism.pair_distances(ids[rows], ids[columns])
     return AuditTarget(
         inputs=tuple(named(words, row) for row in ids),
-        allowed=allowed,
+        allowed=claimed(mechanism, distances + distances.T),
         draw=lambda positions: mechanism.sample(ids[positions], rng),
         name=lambda output: words[output],
     )
@@ -124,7 +116,9 @@ def of_callable(
         different = [different[k] for k in sorted(rng.permutation(len(different))[:count])]
     allowed = np.zeros((len(different), len(different)))
     for (i, a), (j, b) in combinations(enumerate(different), 2):
-        allowed[i, j] = allowed[j, i] = _claim(bound(a, b))
+        claim = bound(a, b)
+        require_within(0.0, math.inf, "ε·d is a distance", bound=claim)
+        allowed[i, j] = allowed[j, i] = claim
     codes: dict[str, int] = {}
 
     def draw(positions: Ids) -> Ids:
@@ -140,10 +134,7 @@ def of_callable(
 def pairs_to_compare(allowed: NDArray[np.float64], most: float, rng: np.random.Generator) -> Ids:
     """Return pairs (p, 2): each input with its nearest ones, its farthest, and one at random.
 
-    Args:
-        allowed: (m, m) ε·d.
-        most: Pairs with a larger ε·d are left out, because draws could not show more than it.
-        rng: Where chance comes from.
+    Pairs with an ε·d above `most` are left out, because draws could not show more than it.
 
     Raises:
         InvalidValueError: If no pair is left.
@@ -163,11 +154,6 @@ def pairs_to_compare(allowed: NDArray[np.float64], most: float, rng: np.random.G
             "can show, got none; take nearer words, a smaller ε, or more draws"
         )
     return np.array(sorted(pairs), dtype=np.int64)
-
-
-def _claim(bound: float) -> float:
-    require_within(0.0, math.inf, "ε·d is a distance", bound=bound)
-    return float(bound)
 
 
 def _answers(function: Callable[..., object], words: list[str], batched: bool) -> list[str]:

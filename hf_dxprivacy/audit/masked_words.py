@@ -57,26 +57,22 @@ class MaskedWordModel:
         """
         scored = np.flatnonzero([word in self._tokens for word in candidates])
         expected = np.tile(prior, (len(words), 1))
-        if len(scored):
-            tokens = [self._tokens[candidates[i]] for i in scored.tolist()]
-            model = self._probabilities(words, tokens) * prior[scored].sum()
-            expected[:, scored] = (1 - self._weight) * prior[scored] + self._weight * model
+        if len(scored) == 0:
+            return expected
+        tokens, mask = [self._tokens[candidates[i]] for i in scored], self._tokenizer.mask_token
+        masked = [
+            " ".join([*words[max(0, at - CONTEXT) : at], mask, *words[at + 1 :][:CONTEXT]])
+            for at in range(len(words))
+        ]
+        share = prior[scored].sum()
+        for start in range(0, len(words), BATCH):
+            model = self._probabilities(masked[start : start + BATCH], tokens)
+            mixed = (1 - self._weight) * prior[scored] + self._weight * share * model
+            expected[start : start + BATCH, scored] = mixed
         return expected
 
-    def _probabilities(self, words: Sequence[str], tokens: list[int]) -> NDArray[np.float64]:
-        """Return (n, len(tokens)) what the model gives each token; adds up to 1."""
-        places = range(len(words))
-        parts = [
-            self._scores([self._masked(words, i) for i in places[start : start + BATCH]], tokens)
-            for start in places[::BATCH]
-        ]
-        return np.concatenate([np.empty((0, len(tokens))), *parts])
-
-    def _masked(self, words: Sequence[str], place: int) -> str:
-        before = words[max(0, place - CONTEXT) : place]
-        return " ".join([*before, self._tokenizer.mask_token, *words[place + 1 :][:CONTEXT]])
-
-    def _scores(self, texts: list[str], tokens: list[int]) -> NDArray[np.float64]:
+    def _probabilities(self, texts: list[str], tokens: list[int]) -> NDArray[np.float64]:
+        """Return (n, len(tokens)) what the model gives each token as the mask; adds up to 1."""
         encoded = self._tokenizer(texts, return_tensors="pt", padding=True)
         masked = encoded["input_ids"] == self._tokenizer.mask_token_id
         rows, at = self._torch.arange(len(texts)), masked.int().argmax(dim=1)

@@ -1,21 +1,20 @@
 """Attacks of the Bayes-optimal adversary on words, on texts, and on repeated releases of texts."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hf_dxprivacy.audit.adversary import BayesAdversary, Ids, Reals, drawn_from, largest, parts_of
+from hf_dxprivacy.audit.adversary import BayesAdversary, Ids, Reals, drawn_from, largest
+from hf_dxprivacy.audit.inputs import blocks
 from hf_dxprivacy.audit.masked_words import MaskedWordModel
 from hf_dxprivacy.audit.shadow import require_aligned
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.batch import look_up_rows
 from hf_dxprivacy.randomness import process_generator
-from hf_dxprivacy.results import Interval, Results, Subject, share_interval
+from hf_dxprivacy.results import Interval, Result, Results, share_interval
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import RowReader
 
@@ -53,7 +52,6 @@ def reconstruction(
     bands: Sequence[int] = (100, 1000),
     draws: int = 500,
     rng: np.random.Generator | None = None,
-    subject: Subject | None = None,
 ) -> Reconstruction:
     """Compute how often a word can be told from its release.
 
@@ -69,39 +67,55 @@ def reconstruction(
         bands: Ranks by frequency at which a band of words ends.
         draws: Draws from each word, twice.
         rng: Source of the draws; this process's own by default.
-        subject: What the results say was attacked; the mechanism by default.
 
     Raises:
         InvalidValueError: If no word of the prior is in the space, or there are no tops.
         MissingExtraError: If SciPy, which draws need, is not installed.
     """
-    if not tops or min(tops) < 1:
-        raise InvalidValueError(f"expected tops of 1 or more, got tops={tuple(tops)}")
+    _require_tops(tops)
     rng = rng or process_generator()
     adversary = BayesAdversary(mechanism, prior, draws=draws, rng=rng)
     counts = [min(top, len(adversary.prior)) for top in tops]
-    success = (
-        _by_law(adversary, counts) if adversary.exact else _by_draws(adversary, counts, draws, rng)
+    if adversary.exact:
+        success, trials = _by_law(adversary, counts), 1
+        variances = np.zeros_like(success)
+    else:
+        success, trials = _by_draws(adversary, counts, draws, rng), draws
+        # One more success and one more failure: a share of 0 or 1 in the draws is not certain.
+        chances = (success * draws + 1.0) / (draws + 2.0)
+        variances = chances * (1.0 - chances) / draws
+    results = Results()
+    for name, band in _bands(len(success), bands):
+        weights = adversary.prior[band] / adversary.prior[band].sum()
+        values = np.clip(weights @ success[band], 0.0, 1.0)
+        halves = SPREAD * np.sqrt(weights**2 @ variances[band])
+        ends = values, np.maximum(0.0, values - halves), np.minimum(1.0, values + halves)
+        results += [
+            Result.of("reconstruction", f"top-{top}{name}", Interval(*found), len(weights) * trials)
+            for top, found in zip(tops, np.transpose(ends).tolist(), strict=True)
+        ]
+    return Reconstruction(
+        words=tuple(mechanism.space.words[i] for i in adversary.candidates.tolist()),
+        prior=adversary.prior,
+        tops=tuple(tops),
+        success=success,
+        exact=adversary.exact,
+        results=results.replace(
+            dataset="prior", mechanism=mechanism.name, epsilon=mechanism.epsilon
+        ),
     )
-    trials = None if adversary.exact else draws
-    subject = subject or Subject("prior", mechanism.name, mechanism.epsilon)
-    results = Results(
-        subject.result(
-            "reconstruction", f"top-{top}{name}", interval, len(success[band]) * (trials or 1)
-        )
-        for name, band in _bands(len(success), bands)
-        for top, column in zip(tops, success[band].T, strict=True)
-        for interval in [_weighted(column, adversary.prior[band], trials)]
-    )
-    words = tuple(mechanism.space.words[i] for i in adversary.candidates.tolist())
-    return Reconstruction(words, adversary.prior, tuple(tops), success, adversary.exact, results)
+
+
+def _require_tops(tops: Sequence[int]) -> None:
+    if not tops or min(tops) < 1:
+        raise InvalidValueError(f"expected tops of 1 or more, got tops={tuple(tops)}")
 
 
 def _by_law(adversary: BayesAdversary, counts: Sequence[int]) -> Reals:
     """Add up, over all outputs, with which probability each comes from a word guessed there."""
     success = np.zeros((len(adversary.prior), len(counts)))
     size = len(adversary.mechanism.space)
-    for outputs in parts_of(np.arange(size), size):
+    for outputs in blocks(np.arange(size), size):
         likelihoods = adversary.distribution.likelihoods(outputs)
         guesses = largest(likelihoods * adversary.prior, max(counts))
         found = np.take_along_axis(likelihoods, guesses, axis=1)
@@ -127,21 +141,10 @@ def _by_draws(
 def _bands(size: int, ends: Sequence[int]) -> Iterator[tuple[str, slice]]:
     """Return the names of all words and of the bands, with their ranks."""
     yield "", slice(0, size)
-    edges = [0, *sorted(end for end in ends if 0 < end < size), size]
+    edges = [0, *sorted({end for end in ends if 0 < end < size}), size]
     if len(edges) > 2:
         for start, end in pairwise(edges):
             yield f", words {start + 1}–{end}", slice(start, end)
-
-
-def _weighted(success: Reals, prior: Reals, draws: int | None) -> Interval:
-    """Return the mean success; with an interval if it is from draws."""
-    weights = prior / prior.sum()
-    value = float(weights @ success)
-    if draws is None:
-        return Interval(value, value, value)
-    variance = float(weights**2 @ (success * (1.0 - success))) / draws
-    half = SPREAD * math.sqrt(variance)
-    return Interval(value, max(0.0, value - half), min(1.0, value + half))
 
 
 def reconstruct_texts(
@@ -151,7 +154,6 @@ def reconstruct_texts(
     *,
     tops: Sequence[int] = (1, 10),
     language_model: MaskedWordModel | None = None,
-    subject: Subject | None = None,
 ) -> Results:
     """Guess the words of texts from what was released of them, and count how often that is right.
 
@@ -164,7 +166,6 @@ def reconstruct_texts(
         tops: How many guesses the adversary has for each word.
         language_model: What the adversary expects in context; the context is what he guesses first
             without it.
-        subject: What the results say was attacked; the mechanism by default.
 
     Returns:
         "top-k" for each of `tops`, and "unchanged", the share of words that came out as they were.
@@ -174,36 +175,34 @@ def reconstruct_texts(
         InvalidValueError: If lengths differ, a text has another number of words than its release,
             or no word is in the space.
     """
+    _require_tops(tops)
     require_aligned(originals=len(originals), released=len(released))
-    positions = np.full(len(adversary.mechanism.space) + 1, -1)
-    positions[adversary.candidates] = np.arange(len(adversary.candidates))
-    trials, unchanged, hits = 0, 0, np.zeros(len(tops), dtype=np.int64)
-    for inputs, outputs in aligned(adversary.mechanism.space, originals, released):
-        guesses = _guesses(adversary, outputs, max(tops), language_model)
-        right = guesses == positions[inputs][:, None]
-        hits += [int(right[:, :top].any(axis=1).sum()) for top in tops]
-        unchanged += int((inputs == outputs).sum())
+    mechanism, prior = adversary.mechanism, adversary.prior
+    names = [mechanism.space.words[i] for i in adversary.candidates.tolist()]
+    positions = np.full(len(mechanism.space), -1)
+    positions[adversary.candidates] = np.arange(len(names))
+    trials, hits = 0, dict.fromkeys([*(f"top-{top}" for top in tops), "unchanged"], 0)
+    for inputs, outputs in aligned(mechanism.space, originals, released):
+        expected = None
+        if language_model is not None:
+            first = [names[i] for i in adversary.guess(outputs)[:, 0].tolist()]
+            expected = language_model.expectations(first, names, prior)
+        right = adversary.guess(outputs, max(tops), expected) == positions[inputs][:, None]
+        for top in tops:
+            hits[f"top-{top}"] += int(right[:, :top].sum())
+        hits["unchanged"] += int((inputs == outputs).sum())
         trials += len(inputs)
     if not trials:
         raise InvalidValueError("expected words of the space in the texts, found not one")
-    mechanism = adversary.mechanism
-    subject = subject or Subject("texts", mechanism.name, mechanism.epsilon)
-    found = {f"top-{top}": int(count) for top, count in zip(tops, hits, strict=True)}
+    return _shares("reconstruction", mechanism, hits, trials)
+
+
+def _shares(task: str, mechanism: Mechanism, hits: Mapping[str, int], trials: int) -> Results:
+    labels = {"mechanism": mechanism.name, "epsilon": mechanism.epsilon}
     return Results(
-        subject.result("reconstruction", metric, share_interval(count, trials), trials)
-        for metric, count in (found | {"unchanged": unchanged}).items()
+        Result.of(task, metric, share_interval(count, trials), trials, **labels)
+        for metric, count in hits.items()
     )
-
-
-def _guesses(
-    adversary: BayesAdversary, outputs: Ids, count: int, language_model: MaskedWordModel | None
-) -> Ids:
-    if language_model is None:
-        return adversary.guess(outputs, count)
-    names = [adversary.mechanism.space.words[i] for i in adversary.candidates.tolist()]
-    first = [names[i] for i in adversary.guess(outputs)[:, 0].tolist()]
-    expected = language_model.expectations(first, names, adversary.prior)
-    return adversary.guess(outputs, count, expected)
 
 
 def aligned(
@@ -238,7 +237,6 @@ def averaging(
     releases: Sequence[Sequence[str]],
     *,
     counts: Sequence[int] | None = None,
-    subject: Subject | None = None,
 ) -> Results:
     """Guess the words of texts from several releases of them, and count how often that is right.
 
@@ -254,7 +252,6 @@ def averaging(
         originals: (n,) texts as they were written.
         releases: k releases of these texts, n texts each, with as many words.
         counts: After how many releases to guess; after all of them by default.
-        subject: What the results say was attacked; the mechanism by default.
 
     Returns:
         "top-1 of c" for each count c: the share of words guessed right from the first c releases.
@@ -265,52 +262,36 @@ def averaging(
         InvalidValueError: If there is no release, a count is more than there are, a text has
             another number of words than its release, or no word is in the space.
     """
-    inputs, outputs = _words(adversary.mechanism.space, originals, releases)
-    counts = [len(outputs)] if counts is None else list(counts)
-    if not counts or not all(1 <= count <= len(outputs) for count in counts):
-        raise InvalidValueError(
-            f"expected counts from 1 to {len(outputs)}, as many as there are releases, got {counts}"
-        )
-    hits = np.zeros(len(outputs), dtype=np.int64)
-    for part in parts_of(np.arange(len(inputs)), len(adversary.candidates)):
-        guessed = _repeated_guesses(adversary, outputs[:, part])
-        hits += [int((guess == inputs[part]).sum()) for guess in guessed]
-    mechanism = adversary.mechanism
-    subject = subject or Subject("texts", mechanism.name, mechanism.epsilon)
-    trials = len(inputs)
-    return Results(
-        subject.result(
-            "averaging",
-            f"top-1 of {count}",
-            share_interval(int(hits[count - 1]), trials),
-            trials,
-        )
-        for count in counts
-    )
-
-
-def _words(
-    space: EmbeddingSpace, originals: Sequence[str], releases: Sequence[Sequence[str]]
-) -> tuple[Ids, NDArray[np.int64]]:
-    """Return (m,) ids of the words and (k, m) ids of what they became in each release."""
+    space, size = adversary.mechanism.space, len(adversary.candidates)
+    # (m,) ids of the words, and what they became, of each release.
     pairs = [list(aligned(space, originals, released)) for released in releases]
     if not pairs or not any(len(before) for before, _ in pairs[0]):
         raise InvalidValueError(
             f"expected releases of texts with words of the space, got {len(pairs)} releases of "
             f"{len(originals)} texts without one"
         )
-    inputs = [np.concatenate([before for before, _ in each]) for each in pairs]
-    if any(not np.array_equal(inputs[0], each) for each in inputs):
+    inputs, *others = (np.concatenate([before for before, _ in each]) for each in pairs)
+    if not all(np.array_equal(inputs, each) for each in others):
         raise InvalidValueError("expected releases whose words are all of the space")
-    return inputs[0], np.array([np.concatenate([after for _, after in each]) for each in pairs])
-
-
-def _repeated_guesses(adversary: BayesAdversary, outputs: NDArray[np.int64]) -> Iterator[Ids]:
-    """Return the word guessed in each place, after each release."""
-    belief = np.broadcast_to(adversary.prior, (outputs.shape[1], len(adversary.prior)))
-    seen: set[bytes] = set()
-    for released in outputs:
-        if released.tobytes() not in seen:
-            belief = adversary.posterior(released, belief)
-            seen.add(released.tobytes())
-        yield adversary.candidates[belief.argmax(axis=1)]
+    outputs = [np.concatenate([after for _, after in each]) for each in pairs]
+    counts = [len(outputs)] if counts is None else list(counts)
+    if not counts or not all(1 <= count <= len(outputs) for count in counts):
+        raise InvalidValueError(
+            f"expected counts from 1 to {len(outputs)}, as many as there are releases, got {counts}"
+        )
+    # Of the whole release: parts of two that are not the same may be equal.
+    is_new = [
+        not any(np.array_equal(each, earlier) for earlier in outputs[:place])
+        for place, each in enumerate(outputs)
+    ]
+    hits = dict.fromkeys(counts, 0)
+    for part in blocks(np.arange(len(inputs)), size):
+        belief = np.broadcast_to(adversary.prior, (len(part), size))
+        for place, released in enumerate(outputs):
+            if is_new[place]:
+                belief = adversary.posterior(released[part], belief)
+            if place + 1 in hits:
+                guessed = adversary.candidates[belief.argmax(axis=1)]
+                hits[place + 1] += int((guessed == inputs[part]).sum())
+    shares = {f"top-1 of {count}": found for count, found in hits.items()}
+    return _shares("averaging", adversary.mechanism, shares, len(inputs))

@@ -4,31 +4,25 @@ The stated numbers are compared with ε·d of the inputs and with the log-ratios
 A number that is larger than it needs to be is true; one that is smaller is reported.
 """
 
-import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy.audit.inputs import AuditTarget, named
+from hf_dxprivacy.audit.inputs import named
 from hf_dxprivacy.mechanisms import CalibratedExponential, Hierarchical, Mechanism
 
 # Inputs whose bounds are compared, pair by pair.
 COMPARED = 64
-
-# Rounding of sums, products and printed numbers, relative.
-_TOLERANCE = 1e-6
-
-# Rounding of distances, in ε·d.
-_ROUNDING = 1e-8
+# Rounding of sums, products and printed numbers, relative; and of distances, in ε·d.
+_TOLERANCE, _ROUNDING = 1e-6, 1e-8
 
 _LEVEL = re.compile(r"exact level over all pairs of words is (\d[\d.]*(?:e[+-]?\d+)?)")
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
+class Evidence(NamedTuple):
     """Measured numbers that stated ones are compared with.
 
     Attributes:
@@ -46,35 +40,30 @@ class Evidence:
 
 
 def false_statements(mechanism: Mechanism, evidence: Evidence) -> tuple[str, ...]:
-    """Return a sentence for each number that a mechanism states and that is too small.
-
-    Args:
-        mechanism: What makes the statements.
-        evidence: What is known of it.
-    """
-    return tuple(_found(mechanism, evidence))
-
-
-def evidence_of(target: AuditTarget, mechanism: Mechanism, rng: np.random.Generator) -> Evidence:
-    """Return what is known of a mechanism that was drawn from, at some of its inputs."""
-    some = rng.permutation(len(target.inputs))[:COMPARED]
-    ids = mechanism.space.ids([target.inputs[position] for position in some.tolist()])
-    return Evidence(ids, target.allowed[np.ix_(some, some)], float(target.allowed.max()))
-
-
-def _found(mechanism: Mechanism, evidence: Evidence) -> Iterator[str]:
-    guarantee, certified = mechanism.guarantee, mechanism.certified_epsilon
+    """Return a sentence for each number that a mechanism states and that is too small."""
+    guarantee, certified, found = mechanism.guarantee, mechanism.certified_epsilon, []
     if _below(guarantee.epsilon, certified):
-        yield f"guarantee.epsilon is {guarantee.epsilon:.6g}, but ε = {certified:.6g} is certified"
+        found.append(
+            f"guarantee.epsilon is {guarantee.epsilon:.6g}, but ε = {certified:.6g} is certified"
+        )
     if _below(guarantee.ldp_epsilon, evidence.largest):
-        yield (
+        found.append(
             f"guarantee.ldp_epsilon is {guarantee.ldp_epsilon:.6g}, but ε·d reaches "
             f"{evidence.largest:.6g}"
         )
-    yield from _false_bounds(mechanism, evidence)
-    for name, level in _stated_levels(mechanism):
-        if _below(level, evidence.level):
-            yield f"{name} is {level:.6g}, but a pair of inputs needs {evidence.level:.6g}"
+    levels = [
+        ("the exact level in guarantee.assumptions", float(number.rstrip(".")))
+        for sentence in guarantee.assumptions
+        for number in _LEVEL.findall(sentence)
+    ]
+    if isinstance(mechanism, CalibratedExponential | Hierarchical):
+        levels.insert(0, ("exact_epsilon()", mechanism.exact_epsilon()))
+    too_low = [
+        f"{name} is {level:.6g}, but a pair of inputs needs {evidence.level:.6g}"
+        for name, level in levels
+        if _below(level, evidence.level)
+    ]
+    return (*found, *_false_bounds(mechanism, evidence), *too_low)
 
 
 def _false_bounds(mechanism: Mechanism, evidence: Evidence) -> Iterator[str]:
@@ -100,14 +89,6 @@ def _false_bounds(mechanism: Mechanism, evidence: Evidence) -> Iterator[str]:
             )
 
 
-def _stated_levels(mechanism: Mechanism) -> Iterator[tuple[str, float]]:
-    if isinstance(mechanism, CalibratedExponential | Hierarchical):
-        yield "exact_epsilon()", mechanism.exact_epsilon()
-    for sentence in mechanism.guarantee.assumptions:
-        for number in _LEVEL.findall(sentence):
-            yield "the exact level in guarantee.assumptions", float(number.rstrip("."))
-
-
 def _below(stated: float, found: float) -> bool:
     # Not "<", by which an undefined number would pass.
-    return not (math.isinf(stated) or stated >= found * (1.0 - _TOLERANCE))
+    return not stated >= found * (1.0 - _TOLERANCE)

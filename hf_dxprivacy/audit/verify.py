@@ -8,9 +8,9 @@ import numpy as np
 
 from hf_dxprivacy.audit.check import GuaranteeCheck
 from hf_dxprivacy.audit.exact import check_exactly
-from hf_dxprivacy.audit.inputs import AuditTarget, chosen_inputs, of_callable, of_mechanism
+from hf_dxprivacy.audit.inputs import chosen_inputs, of_callable, of_mechanism
 from hf_dxprivacy.audit.sampling import check_by_draws
-from hf_dxprivacy.audit.statements import evidence_of, false_statements
+from hf_dxprivacy.audit.statements import COMPARED, Evidence, false_statements
 from hf_dxprivacy.errors import InvalidTypeError, require_at_least, require_between, require_one_of
 from hf_dxprivacy.mechanisms import ExactMechanism, Mechanism
 from hf_dxprivacy.randomness import process_generator
@@ -78,44 +78,30 @@ def verify_guarantee(
         require_at_least(2, inputs=inputs)
     if method is not None:
         require_one_of(("exact", "sampling"), method=method)
-    rng = rng or process_generator()
-    if isinstance(mechanism, ExactMechanism) and method != "sampling":
-        _refuse(words, bound)
-        ids = None if inputs is None else chosen_inputs(mechanism, inputs, rng)
-        return check_exactly(mechanism, ids, rng=rng)
-    if method == "exact":
+    if method == "exact" and not isinstance(mechanism, ExactMechanism):
         raise InvalidTypeError(
             "expected a mechanism that knows its probabilities ('hierarchical', 'calibrated', "
             "'tem', 'krr') for method='exact'; leave method= out to draw"
         )
-    count = INPUTS if inputs is None else inputs
-    target = _target(mechanism, words, bound, batched, count, rng)
-    found = check_by_draws(target, draws, alpha, rng)
+    rng = rng or process_generator()
     if not isinstance(mechanism, Mechanism):
-        return found
-    false = false_statements(mechanism, evidence_of(target, mechanism, rng))
-    return replace(found, passed=found.passed and not false, false_statements=false)
-
-
-def _target(
-    mechanism: Mechanism | Callable[..., object],
-    words: Sequence[str] | None,
-    bound: Callable[[str, str], float] | None,
-    batched: bool,
-    count: int,
-    rng: np.random.Generator,
-) -> AuditTarget:
-    if isinstance(mechanism, Mechanism):
-        _refuse(words, bound)
-        return of_mechanism(mechanism, count, rng)
-    if not callable(mechanism) or words is None or bound is None:
-        raise InvalidTypeError(
-            "expected a mechanism, or a callable with words= and bound=, such as "
-            "verify_guarantee(privatizer.privatize, words, privatizer.guarantee.bound)"
-        )
-    return of_callable(mechanism, words, bound, batched, count, rng)
-
-
-def _refuse(words: object, bound: object) -> None:
+        if not callable(mechanism) or words is None or bound is None:
+            raise InvalidTypeError(
+                "expected a mechanism, or a callable with words= and bound=, such as "
+                "verify_guarantee(privatizer.privatize, words, privatizer.guarantee.bound)"
+            )
+        target = of_callable(mechanism, words, bound, batched, inputs or INPUTS, rng)
+        return check_by_draws(target, draws, alpha, rng)
     if words is not None or bound is not None:
         raise InvalidTypeError("a mechanism has its own words and bound; leave words= and bound=")
+    if isinstance(mechanism, ExactMechanism) and method != "sampling":
+        ids = None if inputs is None else chosen_inputs(mechanism, inputs, rng)
+        return check_exactly(mechanism, ids, rng=rng)
+    target = of_mechanism(mechanism, inputs or INPUTS, rng)
+    found = check_by_draws(target, draws, alpha, rng)
+    # What it states, at some of its inputs.
+    some = rng.permutation(len(target.inputs))[:COMPARED]
+    ids = mechanism.space.ids([target.inputs[position] for position in some.tolist()])
+    evidence = Evidence(ids, target.allowed[np.ix_(some, some)], float(target.allowed.max()))
+    false = false_statements(mechanism, evidence)
+    return replace(found, passed=found.passed and not false, false_statements=false)

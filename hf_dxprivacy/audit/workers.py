@@ -5,6 +5,7 @@ generator then draws the same noise in all of them, and two rows with one noise 
 No log-ratio of single words shows that.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -103,34 +104,30 @@ def verify_workers(
         privatizer, batched=True, batch_size=2, num_proc=num_proc, load_from_cache_file=False
     )
     texts += [*mapped[column], *privatizer(batch)[column]]
-    codes = _codes(texts)
-    if (codes == codes[0]).all():
-        raise InvalidValueError(
-            f"all {len(codes)} releases are the same: either all rows get the same noise, as with "
-            "a seed and no row numbers, or ε is so large that nothing changes; take a smaller one"
-        )
-    return _compare(codes, num_proc, alpha, rng or process_generator())
-
-
-def _codes(texts: list[Any]) -> NDArray[np.int64]:
-    """Return the words of releases as numbers, (releases, words)."""
-    if not all(isinstance(text, str) for text in texts):
+    if not all(isinstance(each, str) for each in texts):
         raise InvalidTypeError("expected the privatizer to return a text for each row")
-    words = [text.split() for text in texts]
+    words = [each.split() for each in texts]
     if len(sizes := {len(row) for row in words}) != 1:
         raise InvalidValueError(
             f"expected releases with as many words each, got {min(sizes)} to {max(sizes)}; take "
             "words that are not split or dropped"
         )
-    return np.unique(words, return_inverse=True)[1].reshape(len(words), -1)
+    codes = np.unique(words, return_inverse=True)[1].reshape(len(words), -1)
+    if (codes == codes[0]).all():
+        raise InvalidValueError(
+            f"all {len(codes)} releases are the same: either all rows get the same noise, as with "
+            "a seed and no row numbers, or ε is so large that nothing changes; take a smaller one"
+        )
+    return compare_releases(codes, num_proc, alpha, rng or process_generator())
 
 
-def _compare(
+def compare_releases(
     codes: NDArray[np.int64], workers: int, alpha: float, rng: np.random.Generator
 ) -> WorkersCheck:
+    """Test releases, (releases, words) as numbers, by permutations of each place."""
     shared = _most_alike(codes)
     # So many that the least possible p-value, 1/(dealt + 1), is well below alpha.
-    dealt = [_most_alike(rng.permuted(codes, axis=0)) for _ in range(int(np.ceil(3 / alpha)))]
+    dealt = [_most_alike(rng.permuted(codes, axis=0)) for _ in range(math.ceil(3 / alpha))]
     p_value = (1 + sum(other >= shared for other in dealt)) / (1 + len(dealt))
     return WorkersCheck(
         passed=p_value > alpha,

@@ -24,7 +24,7 @@ from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 if TYPE_CHECKING:
     import numpy as np
 
-    from hf_dxprivacy.audit import MaskedWordModel, Subject
+    from hf_dxprivacy.audit import MaskedWordModel
     from hf_dxprivacy.results import Results
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -126,11 +126,7 @@ def attribution(args: argparse.Namespace) -> None:
     from hf_dxprivacy.randomness import keyed_generator
 
     def attack(
-        originals: list[str],
-        released: list[str],
-        authors: list[str],
-        rng: "np.random.Generator",
-        subject: "Subject",
+        originals: list[str], released: list[str], authors: list[str], rng: "np.random.Generator"
     ) -> Any:
         count = round(args.known * len(authors))
         if not 0 < count < len(authors):
@@ -146,7 +142,6 @@ def attribution(args: argparse.Namespace) -> None:
             subsets=args.subsets,
             threshold=args.threshold,
             rng=rng,
-            subject=subject,
         ).results
 
     _attack_all(args, args.author_column, attack, "accuracy")
@@ -216,8 +211,9 @@ def _attack_all(
             )
         # Equal generators: what is compared shall differ in nothing else.
         rng = keyed_generator(args.seed, "audit")
-        subject = _subject(args, ORIGINAL if name is None else args.mechanism, epsilon)
-        results += attack(originals, texts, labels, rng=rng, subject=subject)
+        mechanism = ORIGINAL if name is None else args.mechanism
+        found = attack(originals, texts, labels, rng=rng)
+        results += found.replace(mechanism=mechanism, epsilon=epsilon)
     _show(args, results, metric)
 
 
@@ -278,7 +274,6 @@ def reconstruction(args: argparse.Namespace) -> None:
             originals,
             _read_released(args, name),
             language_model=model,
-            subject=_subject(args, args.mechanism, mechanism.epsilon),
         )
     _show(args, results, "top-1")
 
@@ -379,17 +374,11 @@ def _read_released(args: argparse.Namespace, name: str) -> list[str]:
     return _read_texts(args, name, args.released_column or args.text_column)
 
 
-def _subject(args: argparse.Namespace, mechanism: str, epsilon: float | None) -> "Subject":
-    from hf_dxprivacy.audit import Subject
-
-    dataset = args.dataset or Path(args.original).name.partition(".")[0]
-    return Subject(dataset, mechanism, epsilon)
-
-
 def _show(args: argparse.Namespace, results: "Results", metric: str) -> None:
     """Print results, and write what was asked for, among it a picture of one metric."""
     from hf_dxprivacy.files.writers import replacing
 
+    results = results.replace(dataset=args.dataset or Path(args.original).name.partition(".")[0])
     print(results.to_markdown())
     if args.output:
         with replacing(args.output, overwrite=args.overwrite) as file:

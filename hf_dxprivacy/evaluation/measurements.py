@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import ArtifactError, require_at_least
-from hf_dxprivacy.results import EXTRA, ORIGINAL, Results, Subject, mean_interval
+from hf_dxprivacy.results import EXTRA, ORIGINAL, Result, Results, mean_interval
 
 Scores = Mapping[str, float]
 
@@ -85,10 +85,15 @@ class Runs:
                     with self._path.open("a", encoding="utf-8") as file:
                         file.write(_key({**json.loads(key), "values": self._done[key]}) + "\n")
             scores.append(self._done[key])
-        labels = Subject(measurement.dataset, measurement.mechanism, measurement.epsilon)
         return Results(
-            labels.result(
-                measurement.task, metric, mean_interval([each[metric] for each in scores]), repeats
+            Result.of(
+                measurement.task,
+                metric,
+                mean_interval([each[metric] for each in scores]),
+                repeats,
+                dataset=measurement.dataset,
+                mechanism=measurement.mechanism,
+                epsilon=measurement.epsilon,
             )
             for metric in scores[0]
         )

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hf_dxprivacy.audit import BayesAdversary, Subject, averaging
+from hf_dxprivacy.audit import BayesAdversary, averaging, inputs
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import Mechanism, TruncatedExponential
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
@@ -100,9 +100,24 @@ def test_what_the_figures_say(mechanism: TruncatedExponential) -> None:
     (result,) = averaging(adversary, texts, releases)
     assert (result.task, result.metric, result.repeats) == ("averaging", "top-1 of 2", 50)
     assert (result.dataset, result.mechanism, result.epsilon) == ("texts", "tem", 1.5)
-    subject = Subject("made up", "tem, memoized", 1.5)
-    (named,) = averaging(adversary, texts, releases, subject=subject)
-    assert (named.dataset, named.mechanism) == ("made up", "tem, memoized")
+
+
+@pytest.mark.parametrize("block", [1, 1 << 24])
+def test_only_a_whole_release_that_is_equal_tells_nothing_new(
+    mechanism: TruncatedExponential, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts of different releases agree by chance, and count nevertheless."""
+    monkeypatch.setattr(inputs, "BLOCK_BYTES", block)
+    rows = mechanism.probabilities(mechanism.space.ids(list(PRIOR)))
+    weights = np.array(list(PRIOR.values()))
+    adversary = BayesAdversary(mechanism, PRIOR)
+    outputs = ["waab waaa", "waab waac", "waab waac", "waab waad"]
+    for word in PRIOR:
+        expected = (weights * rows[:, 1] ** 3).argmax() == list(PRIOR).index(word)
+        other = weights * rows[:, 0] * rows[:, 2] * rows[:, 3]
+        expected = expected + int(other.argmax() == 0)
+        (found,) = averaging(adversary, [f"{word} waaa"], [[each] for each in outputs])
+        assert found.value == expected / 2
 
 
 def test_what_does_not_fit_is_refused(mechanism: TruncatedExponential) -> None:

@@ -193,6 +193,13 @@ class _ForgedLevel(CalibratedExponential):
         return self._level
 
 
+class _BottomlessLevel(CalibratedExponential):
+    """States −∞ as the exact level."""
+
+    def exact_epsilon(self, progress: bool = False) -> float:
+        return -np.inf
+
+
 class _ForgedAssumption(CalibratedExponential):
     """Prints its slope as the exact level."""
 
@@ -226,6 +233,7 @@ def sixty_words() -> EmbeddingSpace:
         (_UnderstatedLocalDp, None, _LOCAL),
         (_UnderstatedLocalDp, "sampling", _LOCAL),
         (_ForgedLevel, None, ("exact_epsilon() is",)),
+        (_BottomlessLevel, None, ("exact_epsilon() is -inf",)),
         (_ForgedAssumption, None, ("the exact level in guarantee.assumptions is",)),
     ],
 )

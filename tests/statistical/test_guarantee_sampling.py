@@ -89,7 +89,7 @@ def test_releases_that_are_independent_seldom_fail() -> None:
     for _ in range(repetitions):
         # Laws that differ from place to place, as the words of a text have them.
         codes = (rng.random((6, 40)) ** rng.uniform(1, 6, size=40) * 5).astype(np.int64)
-        failed += not workers._compare(codes, 2, alpha, rng).passed
+        failed += not workers.compare_releases(codes, 2, alpha, rng).passed
     assert clopper_pearson(failed, repetitions)[0] <= alpha
     check_rate(failed, repetitions, 0.12, alpha=1e-3)
 
@@ -100,6 +100,6 @@ def test_two_releases_with_a_little_noise_in_common_fail(share: float) -> None:
     codes = rng.integers(6, size=(12, 300))
     common = rng.random(300) < share
     codes[9, common] = codes[2, common]
-    found = workers._compare(codes, 2, 1e-3, rng)
+    found = workers.compare_releases(codes, 2, 1e-3, rng)
     assert found.passed is (share == 0.0)
     assert found.shared == pytest.approx(max(0.22, 1 / 6 + share * 5 / 6), abs=0.05)

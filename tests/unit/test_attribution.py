@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from made_up_texts import texts_by_author
 
-from hf_dxprivacy.audit import Subject, author_attribution
+from hf_dxprivacy.audit import author_attribution
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.results import share_interval
@@ -96,9 +96,13 @@ def test_a_text_without_a_known_feature_goes_to_nobody_in_particular() -> None:
 
 
 def test_results_say_what_was_attacked() -> None:
-    subject = Subject("mail", "tem", 2.0)
-    found = author_attribution(["a b"], ["x"], ["a"], ["x"], subject=subject)
-    assert {(r.task, r.dataset, r.mechanism, r.epsilon) for r in found.results} == {
+    found = author_attribution(["a b"], ["x"], ["a"], ["x"]).results
+    assert {(r.task, r.dataset, r.mechanism, r.epsilon) for r in found} == {
+        ("attribution", "texts", "none", None)
+    }
+    named = found.replace(dataset="mail", mechanism="tem", epsilon=2.0)
+    assert [r.value for r in named] == [r.value for r in found]
+    assert {(r.task, r.dataset, r.mechanism, r.epsilon) for r in named} == {
         ("attribution", "mail", "tem", 2.0)
     }
 

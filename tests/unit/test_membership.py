@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hf_dxprivacy.audit import Subject, membership_inference
-from hf_dxprivacy.audit.shadow import AveragedClassifier
+from hf_dxprivacy.audit import membership_inference
+from hf_dxprivacy.audit.shadow import train_classifier
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -58,12 +58,8 @@ def test_members_whose_release_is_somebody_elses_are_not_found(
 
 def test_results_tell_the_accuracy_of_the_target_too(reviews: tuple[list[str], list[str]]) -> None:
     texts, labels = reviews
-    subject = Subject("reviews", "none")
-    found = membership_inference(texts, texts, labels, repeats=2, rng=RNG(0), subject=subject)
-    assert [(r.metric, r.repeats, r.dataset) for r in found] == [
-        ("AUC", 2, "reviews"),
-        ("target accuracy", 2, "reviews"),
-    ]
+    found = membership_inference(texts, texts, labels, repeats=2, rng=RNG(0))
+    assert [(r.metric, r.repeats) for r in found] == [("AUC", 2), ("target accuracy", 2)]
     assert 0.5 < found[1].value < 0.95
     assert found[0].low < found[0].value < found[0].high
 
@@ -71,15 +67,13 @@ def test_results_tell_the_accuracy_of_the_target_too(reviews: tuple[list[str], l
 def test_the_classifier_learns_and_takes_texts_of_unknown_words() -> None:
     texts = ["red apple", "red cherry", "blue sky", "blue sea"] * 3
     labels = np.array([0, 0, 1, 1] * 3)
-    model = AveragedClassifier(texts, labels, 2, seed=0)
-    said = model.log_probabilities(["RED", "blue", "", "zzz"])
+    classify = train_classifier(texts, labels, 2, seed=0)
+    said = classify(["RED", "blue", "", "zzz"])
     assert said.argmax(axis=1)[:2].tolist() == [0, 1]
     assert said[2] == pytest.approx(said[3], rel=1e-5)
     assert np.exp(said).sum(axis=1) == pytest.approx(1.0)
-    again = AveragedClassifier(texts, labels, 2, seed=0)
-    np.testing.assert_allclose(
-        again.log_probabilities(texts), model.log_probabilities(texts), rtol=1e-4
-    )
+    again = train_classifier(texts, labels, 2, seed=0)
+    np.testing.assert_allclose(again(texts), classify(texts), rtol=1e-4)
 
 
 def test_columns_that_do_not_fit_are_refused() -> None:

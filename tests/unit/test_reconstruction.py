@@ -150,6 +150,22 @@ def test_bands_add_up_to_the_whole(
     assert "elsewhere" not in found.words
 
 
+def test_a_band_that_is_named_twice_is_one(
+    euclidean_space: EmbeddingSpace, prior: dict[str, float]
+) -> None:
+    mechanism = create_mechanism("tem", euclidean_space, 2.0)
+    once, twice = (reconstruction(mechanism, prior, bands=b).results for b in ((10,), (10, 10)))
+    assert once == twice
+
+
+def test_a_few_draws_make_nothing_certain() -> None:
+    space = EmbeddingSpace.from_vectors(list("abcd"), 10.0 * np.eye(4))
+    drawn = reconstruction(Opaque(space, 50.0), dict.fromkeys("abcd", 1.0), draws=9, rng=RNG(0))
+    (known, *_) = drawn.results
+    assert known.value == known.high == 1.0
+    assert 0.85 < known.low < 0.95, "as Clopper–Pearson has it, 0.90 for 36 of 36"
+
+
 def test_posteriors_add_up_to_one_and_follow_a_given_prior(
     euclidean_space: EmbeddingSpace, prior: dict[str, float]
 ) -> None:
@@ -198,3 +214,5 @@ def test_impossible_priors_are_refused(euclidean_space: EmbeddingSpace) -> None:
         BayesAdversary(mechanism, {"waaa": -1.0})
     with pytest.raises(InvalidValueError, match=r"tops of 1 or more, got tops=\(0,\)"):
         reconstruction(mechanism, {"waaa": 1.0}, tops=(0,))
+    with pytest.raises(InvalidValueError, match=r"tops of 1 or more, got tops=\(\)"):
+        reconstruct_texts(BayesAdversary(mechanism, {"waaa": 1.0}), ["waaa"], ["waab"], tops=())

@@ -59,6 +59,10 @@ def test_no_repeats_and_impossible_shares_are_refused() -> None:
 def test_results_come_back_from_a_file(tmp_path: Path) -> None:
     TWO.save(tmp_path / "results.jsonl")
     assert list(Results.load(tmp_path / "results.jsonl")) == list(TWO)
+    # Characters at which str.splitlines splits, too.
+    named = TWO.replace(dataset="a\u2028b\x85c\nd", mechanism="µ")
+    named.save(tmp_path / "named.jsonl")
+    assert list(Results.load(tmp_path / "named.jsonl")) == list(named)
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from made_up_texts import texts_by_author
 
 from hf_dxprivacy.audit import user_audit
-from hf_dxprivacy.audit.shadow import NextWordModel
+from hf_dxprivacy.audit.shadow import train_next_word
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -45,12 +45,12 @@ def test_all_figures_are_there(euclidean_space: EmbeddingSpace) -> None:
 
 def test_a_model_ranks_what_it_has_read_first() -> None:
     rows = [["red", "apple", "green", "pear", "blue", "sky"]] * 30
-    model = NextWordModel(rows, 100, seed=0)
-    assert model.ranks(rows[:1]).tolist() == [0] * 6
-    assert model.ranks([["pear", "red"]]).max() > 0
+    ranks = train_next_word(rows, 100, seed=0)
+    assert ranks(rows[:1]).tolist() == [0] * 6
+    assert ranks([["pear", "red"]]).max() > 0
     # What it does not know has no rank.
-    assert model.ranks([["zzz", "apple"]]).shape == (1,)
-    assert model.ranks([[]]).shape == (0,)
+    assert ranks([["zzz", "apple"]]).shape == (1,)
+    assert ranks([[]]).shape == (0,)
 
 
 def test_too_few_users_and_columns_that_do_not_fit_are_refused() -> None:
