@@ -59,7 +59,10 @@ class MaskedWordModel:
         expected = np.tile(prior, (len(words), 1))
         if len(scored) == 0:
             return expected
-        tokens, mask = [self._tokens[candidates[i]] for i in scored], self._tokenizer.mask_token
+        tokens, mask = (
+            [self._tokens[candidates[i]] for i in scored.tolist()],
+            self._tokenizer.mask_token,
+        )
         masked = [
             " ".join([*words[max(0, at - CONTEXT) : at], mask, *words[at + 1 :][:CONTEXT]])
             for at in range(len(words))

@@ -198,11 +198,11 @@ def reconstruct_texts(
 
 
 def _shares(task: str, mechanism: Mechanism, hits: Mapping[str, int], trials: int) -> Results:
-    labels = {"mechanism": mechanism.name, "epsilon": mechanism.epsilon}
-    return Results(
-        Result.of(task, metric, share_interval(count, trials), trials, **labels)
+    found = Results(
+        Result.of(task, metric, share_interval(count, trials), trials)
         for metric, count in hits.items()
     )
+    return found.replace(mechanism=mechanism.name, epsilon=mechanism.epsilon)
 
 
 def aligned(

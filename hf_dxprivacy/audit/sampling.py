@@ -55,7 +55,7 @@ def most_telling(
         size = int(scores.argmax()) + 1
         candidates.append((float(scores[size - 1]), order[:size]))
     singles = _scores(counts_a, counts_b, len(first) - half, allowed)
-    candidates.append((float(singles.max()), singles.argmax()[None]))
+    candidates.append((float(singles.max()), np.array([singles.argmax()])))
     score, members = max(candidates, key=lambda candidate: candidate[0])
     return CandidateViolation(*pair, np.sort(found[members]), score)
 

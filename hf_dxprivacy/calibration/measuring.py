@@ -6,8 +6,9 @@ Statistics are exact where the law of the mechanism is known, and estimated from
 import hashlib
 import io
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,13 +17,11 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from hf_dxprivacy.calibration.statistics import (
-    Block,
     PrivacyStatistics,
     Terms,
     by_draws,
     by_law,
     by_tree,
-    joined,
     least_inputs,
 )
 from hf_dxprivacy.errors import (
@@ -80,25 +79,17 @@ def sample_words(
         )
     order = np.arange(len(space))
     if by == "sparsity":
-        pool = source.permutation(order)[: POOL * size]
-        order = pool[np.argsort(_sparsity(space, pool), kind="stable")]
+        order = source.permutation(order)[: POOL * size]
+        # A word is its own nearest, so that the neighbour comes one place later.
+        rank = min(NEIGHBOUR, len(space) - 1)
+        step = max(1, BLOCK_BYTES // (8 * len(space)))
+        reach = [
+            np.partition(space.distances(order[start : start + step]), rank, axis=1)[:, rank]
+            for start in range(0, len(order), step)
+        ]
+        order = order[np.argsort(np.concatenate(reach), kind="stable")]
     edges = np.linspace(0, len(order), min(size, len(order)) + 1).round().astype(np.int64)
     return tuple(space.words[row] for row in order[source.integers(edges[:-1], edges[1:])])
-
-
-def _sparsity(space: EmbeddingSpace, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the distance of each word to its 10th neighbour, or to the farthest if there is none.
-
-    A word is its own nearest, so that the neighbour comes one place later.
-    """
-    rank = min(NEIGHBOUR, len(space) - 1)
-    step = max(1, BLOCK_BYTES // (8 * len(space)))
-    return np.concatenate(
-        [
-            np.partition(space.distances(ids[start : start + step]), rank, axis=1)[:, rank]
-            for start in range(0, len(ids), step)
-        ]
-    )
 
 
 _ABOUT = "about.json"
@@ -128,31 +119,32 @@ class Checkpoint:
                 f"{' and '.join(differing)}; name another folder, or delete it to start again"
             )
 
-    def load(self, number: int) -> Block | None:
-        """Return a block, or None if it is not done.
+    def block(
+        self, number: int, row: np.dtype[np.void], compute: Callable[[], NDArray[np.void]]
+    ) -> NDArray[np.void]:
+        """Return a block of rows: the one that is kept, or else a new one, which is kept.
 
         Raises:
             ArtifactError: If its file is damaged.
         """
-        path = self._path(number)
+        path = self.folder / f"block-{number:06d}.npz"
+        names = row.names or ()
         if not path.exists():
-            return None
+            block, content = compute(), io.BytesIO()
+            columns: dict[str, Any] = {name: block[name] for name in names}
+            np.savez_compressed(content, **columns)
+            atomic_write(path, [content.getbuffer()])
+            return block
         try:
             with np.load(path, allow_pickle=False) as stored:
-                return Block(**stored)
-        except (OSError, ValueError, TypeError, zipfile.BadZipFile, EOFError) as error:
+                block = np.empty(len(stored["kept"]), dtype=row)
+                for name in names:
+                    block[name] = stored[name]
+                return block
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
             raise ArtifactError(
                 f"{path} is not a whole block of statistics; delete it to have it done again"
             ) from error
-
-    def save(self, number: int, block: Block) -> None:
-        """Keep a block."""
-        content = io.BytesIO()
-        np.savez_compressed(content, **asdict(block))
-        atomic_write(self._path(number), [content.getbuffer()])
-
-    def _path(self, number: int) -> Path:
-        return self.folder / f"block-{number:06d}.npz"
 
 
 # Probabilities, or draws, that are held at once.
@@ -203,31 +195,58 @@ def privacy_statistics(
     require_at_least(1, runs=runs)
     require_between(0.0, 1.0, eta=eta, confidence=confidence)
     terms = Terms(runs, eta, confidence, count_inputs)
-    space = mechanism.space
+    space, exact = mechanism.space, isinstance(mechanism, ExactMechanism)
     given = space.words if words is None else words
     ids = known_ids(space, given)
-    work = _Work(mechanism, ids, terms, rng)
-    store = None if checkpoint is None else Checkpoint(checkpoint, work.about())
-    found = joined(list(_with_bar(work, store, progress)))
-    inputs = least_inputs(found.outputs, len(space), ids) if count_inputs else None
+    step = BLOCK_ENTRIES // (len(space) if exact else runs)
+    step = max(1, step if exact else min(step, BLOCK_WORDS))
+    starts = range(0, max(1, len(ids)), step)
+    # Each block has a generator of its own.
+    keys = b"" if exact else (rng or process_generator()).bytes(len(starts) * KEY_BYTES)
+    about = {
+        "mechanism": mechanism.parameters,
+        "space": space.digest,
+        "words": hashlib.sha256(ids.tobytes()).hexdigest(),
+        "settings": {**asdict(terms), "step": step},
+        # The keys themselves stay out: they tell what else the generator gave.
+        "seed": None if rng is None else hashlib.sha256(keys).hexdigest(),
+    }
+    store = None if checkpoint is None else Checkpoint(checkpoint, about)
+    blocks, row = [], terms.row(len(space))
+    numbers = tqdm(
+        range(len(starts)), desc="Calibrating", delay=PATIENCE, disable=not progress or None
+    )
+    for number in numbers:
+        part, key = ids[starts[number] :][:step], keys[number * KEY_BYTES :][:KEY_BYTES]
+        compute = partial(_measure, mechanism, part, terms, key)
+        blocks.append(store.block(number, row, compute) if store else compute())
+    found = np.concatenate(blocks)
+    inputs = least_inputs(found["outputs"], len(space), ids) if count_inputs else None
     below = None
     if count_inputs and space.metric == "poincare":
         depths = space.distances(np.array([-1]))[0]
-        below = least_inputs(found.outputs, len(space), ids, depths)
+        below = least_inputs(found["outputs"], len(space), ids, depths)
+    columns = {name: found[name].copy() for name in (row.names or ()) if name != "outputs"}
     return PrivacyStatistics(
-        tuple(given),
-        found.kept,
-        found.support,
-        found.distinct,
-        work.exact,
-        runs,
-        eta,
-        found.likeliest,
-        found.support_low,
-        confidence,
-        inputs,
-        below,
+        words=tuple(given),
+        exact=exact,
+        runs=runs,
+        eta=eta,
+        confidence=confidence,
+        inputs=inputs,
+        inputs_below=below,
+        **columns,
     )
+
+
+def _measure(
+    mechanism: Mechanism, ids: NDArray[np.int64], terms: Terms, key: bytes
+) -> NDArray[np.void]:
+    if isinstance(mechanism, Hierarchical):
+        return by_tree(mechanism, ids, terms)
+    if isinstance(mechanism, ExactMechanism):
+        return by_law(mechanism, ids, terms)
+    return by_draws(mechanism, ids, terms, generator_from_key(key))
 
 
 def known_ids(space: EmbeddingSpace, words: Sequence[str]) -> NDArray[np.int64]:
@@ -244,66 +263,3 @@ def known_ids(space: EmbeddingSpace, words: Sequence[str]) -> NDArray[np.int64]:
             "out (`in` tells which)"
         )
     return ids
-
-
-class _Work:
-    """The words cut into blocks, each with a generator of its own.
-
-    Args:
-        mechanism: What to look at.
-        ids: (m,) words.
-        terms: What to work out.
-        rng: Where the blocks' keys come from; this process's own if None.
-    """
-
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        ids: NDArray[np.int64],
-        terms: Terms,
-        rng: np.random.Generator | None,
-    ) -> None:
-        self._mechanism, self._ids, self._terms = mechanism, ids, terms
-        self.exact = isinstance(mechanism, ExactMechanism)
-        held = BLOCK_ENTRIES // (len(mechanism.space) if self.exact else terms.runs)
-        self._step = max(1, held if self.exact else min(held, BLOCK_WORDS))
-        self._keys = b""
-        if not self.exact:
-            self._keys = (rng or process_generator()).bytes(len(self) * KEY_BYTES)
-        self._seeded = rng is not None
-
-    def __len__(self) -> int:
-        return max(1, -(-len(self._ids) // self._step))
-
-    def block(self, number: int) -> Block:
-        """Work out one block."""
-        ids = self._ids[number * self._step : (number + 1) * self._step]
-        if isinstance(self._mechanism, Hierarchical):
-            return by_tree(self._mechanism, ids, self._terms)
-        if isinstance(self._mechanism, ExactMechanism):
-            return by_law(self._mechanism, ids, self._terms)
-        key = self._keys[number * KEY_BYTES : (number + 1) * KEY_BYTES]
-        return by_draws(self._mechanism, ids, self._terms, generator_from_key(key))
-
-    def about(self) -> dict[str, Any]:
-        """Return what decides the result, as JSON-ready values."""
-        return {
-            "mechanism": self._mechanism.parameters,
-            "space": self._mechanism.space.digest,
-            "words": hashlib.sha256(self._ids.tobytes()).hexdigest(),
-            "settings": {**asdict(self._terms), "step": self._step},
-            # The keys themselves stay out: they tell what else the generator gave.
-            "seed": hashlib.sha256(self._keys).hexdigest() if self._seeded else None,
-        }
-
-
-def _with_bar(work: _Work, store: Checkpoint | None, progress: bool) -> Iterator[Block]:
-    for number in tqdm(
-        range(len(work)), desc="Calibrating", delay=PATIENCE, disable=not progress or None
-    ):
-        block = store.load(number) if store else None
-        if block is None:
-            block = work.block(number)
-            if store:
-                store.save(number, block)
-        yield block

@@ -5,8 +5,8 @@ Diethe, Drake, ICDM 2019 (K_w).
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -129,7 +129,17 @@ class PrivacyStatistics:
         Raises:
             InvalidValueError: If there are no words.
         """
-        return Summary(len(self.words), {name: _spread(v) for name, v in self._figures().items()})
+        rows = {}
+        for name, values in self._figures().items():
+            percentiles = np.percentile(values, PERCENTILES)
+            rows[name] = {
+                "mean": float(values.mean()),
+                "std": float(values.std()),
+                "least": float(values.min()),
+                **{f"{p} %": float(v) for p, v in zip(PERCENTILES, percentiles, strict=True)},
+                "largest": float(values.max()),
+            }
+        return Summary(len(self.words), rows)
 
     def _figures(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
         figures = {
@@ -142,17 +152,6 @@ class PrivacyStatistics:
             "inputs_below": self.inputs_below,
         }
         return {name: values for name, values in figures.items() if values is not None}
-
-
-def _spread(values: NDArray[np.float64] | NDArray[np.int64]) -> dict[str, float]:
-    row = {
-        "mean": float(values.mean()),
-        "std": float(values.std()),
-        "least": float(values.min()),
-    }
-    percentiles = np.percentile(values, PERCENTILES)
-    row |= {f"{p} %": float(v) for p, v in zip(PERCENTILES, percentiles, strict=True)}
-    return {**row, "largest": float(values.max())}
 
 
 # Probabilities that make up 1−η exactly may miss it by their rounding; so may equal ones.
@@ -192,102 +191,77 @@ class Terms:
         most = int(np.searchsorted(np.cumsum(np.exp(log_law)), self.confidence))
         return min(most, self.runs) / self.runs
 
+    def row(self, size: int) -> np.dtype[np.void]:
+        """Return the type of a word's figures, in a vocabulary of a size.
 
-@dataclass(frozen=True)
-class Block:
-    """Statistics of m words; see `PrivacyStatistics`.
-
-    Attributes:
-        kept: (m,) float64 N_w.
-        support: (m,) int64 S_w by probability.
-        support_low: (m,) int64, a lower bound of it.
-        distinct: (m,) float64 S_w by distinct draws.
-        likeliest: (m,) float64, the probability of the likeliest output.
-        outputs: (m, V/8) uint8, the outputs that S_w counts as packed bits; (m, 0) if not asked
-            for.
-    """
-
-    kept: NDArray[np.float64]
-    support: NDArray[np.int64]
-    support_low: NDArray[np.int64]
-    distinct: NDArray[np.float64]
-    likeliest: NDArray[np.float64]
-    outputs: NDArray[np.uint8]
+        These are the columns of `PrivacyStatistics`, and `outputs`, those that S_w counts, as
+        packed bits: V/8 bytes, or none if they are not asked for.
+        """
+        return np.dtype(
+            [
+                ("kept", np.float64),
+                ("support", np.int64),
+                ("support_low", np.int64),
+                ("distinct", np.float64),
+                ("likeliest", np.float64),
+                ("outputs", np.uint8, (-(-size // 8) if self.count_inputs else 0,)),
+            ]
+        )
 
 
-# A word's figures in the order of `Block`, its outputs as packed bits.
-_Row = tuple[float, int, int, float, float, NDArray[np.uint8]]
+def by_law(mechanism: ExactMechanism, ids: NDArray[np.int64], terms: Terms) -> NDArray[np.void]:
+    """Compute the statistics of words, (m,) of `Terms.row`, from the exact law of their outputs."""
+    rows = []
+    for word, law in zip(ids, mechanism.probabilities(ids), strict=True):
+        with np.errstate(divide="ignore"):
+            # 1−(1−p)^runs, to full precision for small p; ln 0 is right for p = 1.
+            seen = -np.expm1(terms.runs * np.log1p(-law))
+        support, least = _holding(law, terms.eta)
+        outputs = _packed(law >= SAME * least, terms)
+        rows.append((law[word], support, support, seen.sum(), law.max(), outputs))
+    return np.array(rows, dtype=terms.row(len(mechanism.space)))
 
 
-def by_law(mechanism: ExactMechanism, ids: NDArray[np.int64], terms: Terms) -> Block:
-    """Work out the statistics of words from the exact law of their outputs."""
-    laws = mechanism.probabilities(ids)
-    return _stacked(_row_of_law(law, int(w), terms) for w, law in zip(ids, laws, strict=True))
-
-
-def by_tree(mechanism: Hierarchical, ids: NDArray[np.int64], terms: Terms) -> Block:
+def by_tree(mechanism: Hierarchical, ids: NDArray[np.int64], terms: Terms) -> NDArray[np.void]:
     """Compute what `by_law` does from the clusters around each word, in O(depth) for each."""
-    return _stacked(_row_of_tree(mechanism, word, terms) for word in ids.tolist())
+    size, enough = len(mechanism.space), 1.0 - terms.eta - ROUNDING
+    rows = []
+    for word in ids.tolist():
+        counts, law = mechanism.rings(word)
+        with np.errstate(divide="ignore"):
+            seen = -np.expm1(terms.runs * np.log1p(-law))
+        held = np.cumsum(counts * law)
+        last = min(int(np.searchsorted(held, enough)), len(law) - 1)
+        missing = enough - (held[last - 1] if last else 0.0)
+        support = int(counts[:last].sum())
+        support += min(max(1, math.ceil(missing / law[last])), int(counts[last]))
+        outputs = np.zeros(size if terms.count_inputs else 0, dtype=np.bool_)
+        if terms.count_inputs:
+            # Words of the last ring are equally likely, and count all.
+            chain = mechanism.tree.chain(word)
+            outputs[mechanism.tree.members(chain[last - 1]) if last else word] = True
+        rows.append((law[0], support, support, counts @ seen, law[0], _packed(outputs, terms)))
+    return np.array(rows, dtype=terms.row(size))
 
 
 def by_draws(
     mechanism: Mechanism, ids: NDArray[np.int64], terms: Terms, rng: np.random.Generator
-) -> Block:
+) -> NDArray[np.void]:
     """Estimate the statistics of words from draws."""
     drawn = mechanism.sample_repeatedly(ids, terms.runs, rng)
     loose_eta, size = terms.loose_eta, len(mechanism.space)
-    return _stacked(
-        _row_of_draws(outputs, int(w), terms, loose_eta, size)
-        for w, outputs in zip(ids, drawn, strict=True)
-    )
-
-
-def joined(blocks: Sequence[Block]) -> Block:
-    """Return the statistics of the words of all blocks, at least one."""
-    return Block(
-        *(np.concatenate([getattr(b, field.name) for b in blocks]) for field in fields(Block))
-    )
-
-
-def _row_of_law(law: NDArray[np.float64], word: int, terms: Terms) -> _Row:
-    with np.errstate(divide="ignore"):
-        # 1−(1−p)^runs, to full precision for small p; ln 0 is right for p = 1.
-        seen = -np.expm1(terms.runs * np.log1p(-law))
-    support, least = _holding(law, terms.eta)
-    outputs = _packed(law >= SAME * least, terms)
-    return float(law[word]), support, support, float(seen.sum()), float(law.max()), outputs
-
-
-def _row_of_tree(mechanism: Hierarchical, word: int, terms: Terms) -> _Row:
-    counts, law = mechanism.rings(word)
-    with np.errstate(divide="ignore"):
-        seen = -np.expm1(terms.runs * np.log1p(-law))
-    held, enough = np.cumsum(counts * law), 1.0 - terms.eta - ROUNDING
-    last = min(int(np.searchsorted(held, enough)), len(law) - 1)
-    missing = enough - (held[last - 1] if last else 0.0)
-    support = int(counts[:last].sum())
-    support += min(max(1, math.ceil(missing / law[last])), int(counts[last]))
-    outputs = np.zeros(len(mechanism.space) if terms.count_inputs else 0, dtype=np.bool_)
-    if terms.count_inputs:
-        # Words of the last ring are equally likely, and count all.
-        chain = mechanism.tree.chain(word)
-        outputs[mechanism.tree.members(chain[last - 1]) if last else word] = True
-    kept = float(law[0])
-    return kept, support, support, float(counts @ seen), kept, _packed(outputs, terms)
-
-
-def _row_of_draws(
-    drawn: NDArray[np.int64], word: int, terms: Terms, loose_eta: float, size: int
-) -> _Row:
-    values, counts = np.unique(drawn, return_counts=True)
-    shares = counts / terms.runs
-    support, least = _holding(shares, terms.eta)
-    held = np.zeros(size if terms.count_inputs else 0, dtype=np.bool_)
-    if terms.count_inputs:
-        held[values[shares >= SAME * least]] = True
-    kept = np.count_nonzero(drawn == word) / terms.runs
-    low = _holding(shares, loose_eta)[0]
-    return kept, support, low, float(len(values)), float(shares.max()), _packed(held, terms)
+    rows = []
+    for word, outputs in zip(ids, drawn, strict=True):
+        values, counts = np.unique(outputs, return_counts=True)
+        shares = counts / terms.runs
+        support, least = _holding(shares, terms.eta)
+        low = _holding(shares, loose_eta)[0]
+        held = np.zeros(size if terms.count_inputs else 0, dtype=np.bool_)
+        if terms.count_inputs:
+            held[values[shares >= SAME * least]] = True
+        kept = np.count_nonzero(outputs == word) / terms.runs
+        rows.append((kept, support, low, len(values), shares.max(), _packed(held, terms)))
+    return np.array(rows, dtype=terms.row(size))
 
 
 def _holding(law: NDArray[np.float64], eta: float) -> tuple[int, float]:
@@ -302,19 +276,6 @@ def _holding(law: NDArray[np.float64], eta: float) -> tuple[int, float]:
 
 def _packed(held: NDArray[np.bool_], terms: Terms) -> NDArray[np.uint8]:
     return np.packbits(held if terms.count_inputs else held[:0])
-
-
-def _stacked(rows: Iterable[_Row]) -> Block:
-    columns = list(zip(*rows, strict=True)) or [()] * 6
-    kept, support, low, distinct, likeliest, outputs = columns
-    return Block(
-        np.array(kept, dtype=np.float64),
-        np.array(support, dtype=np.int64),
-        np.array(low, dtype=np.int64),
-        np.array(distinct, dtype=np.float64),
-        np.array(likeliest, dtype=np.float64),
-        np.array(outputs, dtype=np.uint8).reshape(len(kept), -1 if len(kept) else 0),
-    )
 
 
 def least_inputs(

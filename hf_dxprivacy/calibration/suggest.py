@@ -9,8 +9,9 @@ has to. If the words are a sample, then at each ε a share q of bad words escape
 (1−q)^m, which is a for the share reported; with the other half for the draws this adds up to 1−c.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -29,7 +30,7 @@ from hf_dxprivacy.mechanisms import (
     MECHANISMS,
     CalibratedExponential,
     ExactMechanism,
-    Mechanism,
+    check_options,
     create_mechanism,
 )
 from hf_dxprivacy.mechanisms.certificate import certify
@@ -104,82 +105,6 @@ class Worst(NamedTuple):
     kept_high: float
     support: int
     support_low: int
-
-    @classmethod
-    def of(cls, found: PrivacyStatistics) -> "Worst":
-        """Return those of the words of some statistics."""
-        return cls(
-            float(found.kept.max()),
-            float(found.kept_interval()[1].max()),
-            int(found.support.min()),
-            int(found.support_low.min()),
-        )
-
-    def and_of(self, other: "Worst") -> "Worst":
-        """Return those of both."""
-        return Worst(
-            max(self.kept, other.kept),
-            max(self.kept_high, other.kept_high),
-            min(self.support, other.support),
-            min(self.support_low, other.support_low),
-        )
-
-
-class Search:
-    """Words, and what is asked of each at an ε.
-
-    Args:
-        words: Distinct words.
-        targets: What they have to meet.
-        runs: Draws for each word where the law is not known.
-        eta: η of S_w.
-        level: Largest probability that a word which misses a target by draws is taken to meet it.
-        rng: Source of the draws.
-    """
-
-    def __init__(
-        self,
-        words: tuple[str, ...],
-        targets: Targets,
-        runs: int,
-        eta: float,
-        level: float,
-        rng: np.random.Generator | None,
-    ) -> None:
-        self.targets, self.level = targets, level
-        self._words, self._runs, self._eta, self._rng = words, runs, eta, rng
-
-    def worst(self, mechanism: Mechanism, bar: "tqdm[NoReturn]") -> Worst | None:
-        """Return the worst figures if all words meet the targets; otherwise None, at once.
-
-        The words that missed a target are the first to be looked at the next time.
-        """
-        bar.reset()
-        bar.set_description(f"ε = {mechanism.epsilon:.4g}")
-        worst: Worst | None = None
-        for block in self._blocks():
-            found = privacy_statistics(
-                mechanism,
-                block,
-                self._runs,
-                self._eta,
-                self._rng,
-                confidence=1.0 - self.level,
-                progress=False,
-            )
-            met = self.targets.met(found)
-            if not met.all():
-                missed = [word for word, good in zip(block, met, strict=True) if not good]
-                self._words = (*missed, *(w for w in self._words if w not in set(missed)))
-                return None
-            worst = Worst.of(found) if worst is None else worst.and_of(Worst.of(found))
-            bar.update(len(block))
-        return worst
-
-    def _blocks(self) -> Iterator[tuple[str, ...]]:
-        yield self._words[:FIRST]
-        for start in range(FIRST, len(self._words), BLOCK):
-            yield self._words[start : start + BLOCK]
 
 
 # ε·d at the median distance to the nearest neighbour: from where to where if no ε are given.
@@ -281,17 +206,42 @@ def suggest_epsilon(
         MissingExtraError: If draws are needed and SciPy is not installed.
     """
     require_between(0.0, 1.0, confidence=confidence)
+    # First, since a certificate may take minutes.
+    check_options(mechanism, options)
     targets, grid = Targets(max_nw, min_sw), _grid(space, mechanism, epsilons)
     ids = np.unique(known_ids(space, space.words if words is None else words))
     if len(ids) == 0:
         raise InvalidValueError("expected words that have to meet the target, got none")
     level = (1.0 - confidence) / (2 * len(grid))
-    chosen = tuple(space.words[row] for row in ids)
-    search = Search(chosen, targets, runs, eta, level, rng)
     if mechanism == CalibratedExponential.name:
         certify(space, grid[-1], grid[0], options.get("beta", 0.001), progress)
+
+    def unmet(lowest: float) -> str:
+        tried = f"no ε that was tried from {lowest:.6g} to {grid[0]:.6g}"
+        return f"{tried} meets {targets} for all words"
+
+    order, above = [space.words[row] for row in ids], None
+    measure = partial(
+        privacy_statistics, runs=runs, eta=eta, rng=rng, confidence=1.0 - level, progress=False
+    )
     with tqdm(total=len(ids), delay=PATIENCE, disable=not progress or None) as bar:
-        found, worst, above = _descend(search, space, mechanism, grid, options, bar)
+        for epsilon in grid:
+            try:
+                found = create_mechanism(mechanism, space, epsilon, **options)
+            except InvalidValueError as error:
+                if above is None:
+                    raise
+                raise InvalidValueError(f"{unmet(above)}; below, {error}") from error
+            bar.reset()
+            bar.set_description(f"ε = {epsilon:.4g}")
+            if worst := _worst(order, targets, partial(measure, found), bar):
+                break
+            above = epsilon
+        else:
+            raise InvalidValueError(
+                f"{unmet(grid[-1])}; try a smaller ε, a weaker target or, for a mechanism that is "
+                "drawn from, more runs"
+            )
     exact = isinstance(found, ExactMechanism)
     unseen = 1.0 - level ** (1.0 / len(ids)) if len(ids) < len(space) else 0.0
     return Suggestion(
@@ -304,7 +254,7 @@ def _grid(space: EmbeddingSpace, mechanism: str, epsilons: ArrayLike | None) -> 
     if epsilons is None:
         low, high = CERTIFIED if mechanism == CalibratedExponential.name else WIDE
         unit = space.unit_distance or 1.0
-        if mechanism in MECHANISMS and MECHANISMS[mechanism].own_metric:
+        if MECHANISMS[mechanism].own_metric:
             (low, high), unit = OWN, 1.0
         steps = round(STEPS_PER_OCTAVE * np.log2(high / low)) + 1
         epsilons = np.geomspace(low, high, steps) / unit
@@ -314,32 +264,27 @@ def _grid(space: EmbeddingSpace, mechanism: str, epsilons: ArrayLike | None) -> 
     return grid
 
 
-def _descend(
-    search: Search,
-    space: EmbeddingSpace,
-    name: str,
-    grid: Sequence[float],
-    options: dict[str, Any],
+def _worst(
+    order: list[str],
+    targets: Targets,
+    measure: Callable[[Sequence[str]], PrivacyStatistics],
     bar: "tqdm[NoReturn]",
-) -> tuple[Mechanism, Worst, float | None]:
-    """Return the first mechanism that meets the targets, its worst figures and the ε before."""
-    above = None
-    for epsilon in grid:
-        try:
-            candidate = create_mechanism(name, space, epsilon, **options)
-        except InvalidValueError as error:
-            if above is None:
-                raise
-            raise InvalidValueError(f"{_unmet(search, above, grid[0])}; below, {error}") from error
-        if worst := search.worst(candidate, bar):
-            return candidate, worst, above
-        above = epsilon
-    raise InvalidValueError(
-        f"{_unmet(search, grid[-1], grid[0])}; try a smaller ε, a weaker target or, for a "
-        "mechanism that is drawn from, more runs"
-    )
+) -> Worst | None:
+    """Return the worst figures if all words meet the targets; otherwise None, at once.
 
-
-def _unmet(search: Search, lowest: float, highest: float) -> str:
-    tried = f"no ε that was tried from {lowest:.6g} to {highest:.6g}"
-    return f"{tried} meets {search.targets} for all words"
+    The words that missed a target are moved to the front, to be looked at first the next time.
+    """
+    figures = []
+    for start in (0, *range(FIRST, len(order), BLOCK)):
+        block = order[start : start + BLOCK if start else FIRST]
+        found = measure(block)
+        met = targets.met(found)
+        if not met.all():
+            missed = {word for word, good in zip(block, met, strict=True) if not good}
+            order.sort(key=lambda word: word not in missed)
+            return None
+        high = found.kept_interval()[1]
+        figures.append((found.kept, high, found.support, found.support_low))
+        bar.update(len(block))
+    kept, high, support, low = map(np.concatenate, zip(*figures, strict=True))
+    return Worst(float(kept.max()), float(high.max()), int(support.min()), int(low.min()))

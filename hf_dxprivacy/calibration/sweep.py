@@ -13,7 +13,7 @@ from hf_dxprivacy.calibration.suggest import suggest_epsilon
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
-from hf_dxprivacy.results import Result, Results
+from hf_dxprivacy.results import Interval, Result, Results
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 if TYPE_CHECKING:
@@ -34,12 +34,7 @@ HEADINGS = (
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A mechanism at one ε, and what it does to the words.
-
-    Attributes:
-        mechanism: The mechanism.
-        statistics: N_w and S_w of each word.
-    """
+    """A mechanism at one ε, and N_w and S_w of each word."""
 
     mechanism: Mechanism
     statistics: PrivacyStatistics
@@ -52,16 +47,13 @@ class Step:
 
     def cells(self) -> list[str]:
         """Return a row of the table, as `HEADINGS` says; the last column of each is the worst."""
-        rows = self.statistics.summary().rows
-        kept = rows["kept"]
-        spread = rows["support" if self.statistics.exact else "distinct"]
-        guarantee = self.mechanism.guarantee
+        kept, spread, guarantee = self.statistics.kept, self.spread, self.mechanism.guarantee
         return [
             f"{self.mechanism.epsilon:g}",
             upward(guarantee.epsilon),
             upward(guarantee.neighbour_epsilon[1], 3),
-            *(f"{kept[name]:.3f}" for name in ("mean", "50 %", "largest")),
-            *(f"{spread[name]:,.0f}" for name in ("mean", "50 %", "least")),
+            *(f"{value:.3f}" for value in (kept.mean(), np.median(kept), kept.max())),
+            *(f"{value:,.0f}" for value in (spread.mean(), np.median(spread), spread.min())),
         ]
 
 
@@ -101,20 +93,17 @@ class Sweep:
         """
         from datasets import Dataset, concatenate_datasets
 
-        def about(step: Step) -> Mapping[str, Any]:
-            guarantee = step.mechanism.guarantee
-            return {
+        tables = []
+        for step in self.steps:
+            table = step.statistics.to_dataset()
+            about = {
                 "mechanism": step.mechanism.name,
                 "epsilon": step.mechanism.epsilon,
-                "certified_epsilon": guarantee.epsilon,
+                "certified_epsilon": step.mechanism.guarantee.epsilon,
             }
-
-        parts = [(about(step), step.statistics.to_dataset()) for step in self.steps]
-        heads = [Dataset.from_dict({k: [v] * len(d) for k, v in a.items()}) for a, d in parts]
-        tables = [d for _, d in parts]
-        return concatenate_datasets(
-            [concatenate_datasets(heads), concatenate_datasets(tables)], axis=1
-        )
+            head = Dataset.from_dict({name: [value] * len(table) for name, value in about.items()})
+            tables.append(concatenate_datasets([head, table], axis=1))
+        return concatenate_datasets(tables)
 
 
 def sweep(
@@ -160,9 +149,6 @@ def sweep(
     )
 
 
-TASK = "spread of words"
-
-
 def compare_mechanisms(
     space: EmbeddingSpace,
     mechanisms: Sequence[str] | Mapping[str, Mapping[str, Any]],
@@ -197,13 +183,13 @@ def compare_mechanisms(
 
     Raises:
         InvalidValueError: If not exactly one of `epsilon` and `max_nw` is given, or a mechanism
-            cannot be reached at it.
+            cannot be reached at it, as those whose metric is their own cannot at an `epsilon`.
     """
     if (epsilon is None) == (max_nw is None):
         raise InvalidValueError("expected exactly one of epsilon and max_nw")
     named = mechanisms if isinstance(mechanisms, Mapping) else {name: {} for name in mechanisms}
     shared: dict[str, Any] = {"words": words, "runs": runs, "rng": rng, "progress": progress}
-    found = Results()
+    results = Results()
     for name, options in named.items():
         if epsilon is not None:
             mechanism = certified_at(space, name, epsilon, options)
@@ -212,8 +198,24 @@ def compare_mechanisms(
                 space, name, max_nw=max_nw, epsilons=epsilons, **shared, **options
             )
             mechanism = create_mechanism(name, space, answer.epsilon, **options)
-        found += _figures(mechanism, shared)
-    return found
+        statistics = privacy_statistics(mechanism, **shared)
+        values = {
+            "certified ε": mechanism.space_epsilon,
+            "mean N_w": float(statistics.kept.mean()),
+            "largest N_w": float(statistics.kept.max()),
+            "mean S_w": float(statistics.distinct.mean()),
+            "least S_w": float(statistics.distinct.min()),
+        }
+        found = Results(
+            Result.of(
+                "spread of words", metric, Interval(value, value, value), len(statistics.words)
+            )
+            for metric, value in values.items()
+        )
+        results += found.replace(
+            dataset=space.location or "space", mechanism=name, epsilon=mechanism.epsilon
+        )
+    return results
 
 
 def certified_at(
@@ -222,38 +224,20 @@ def certified_at(
     """Return the mechanism of a name that proves an ε per unit of the space's own distance.
 
     What a mechanism proves is at most a factor and an addend away from the ε asked for.
+
+    Raises:
+        InvalidValueError: If its metric is another one.
     """
     asked = create_mechanism(name, space, epsilon, **options)
+    if asked.own_metric:
+        raise InvalidValueError(
+            f"mechanism {name!r} has a metric of its own, in which the same epsilon is another "
+            "guarantee; compare at max_nw="
+        )
     if asked.space_epsilon == epsilon:
         return asked
-    slope = create_mechanism(name, space, 2.0 * epsilon, **options).space_epsilon
-    slope = (slope - asked.space_epsilon) / epsilon
+    twice = create_mechanism(name, space, 2.0 * epsilon, **options).space_epsilon
+    slope = (twice - asked.space_epsilon) / epsilon
     return create_mechanism(
         name, space, epsilon - (asked.space_epsilon - epsilon) / slope, **options
     )
-
-
-def _figures(mechanism: Mechanism, shared: Mapping[str, Any]) -> list[Result]:
-    found = privacy_statistics(mechanism, **shared)
-    values = {
-        "certified ε": mechanism.space_epsilon,
-        "mean N_w": float(found.kept.mean()),
-        "largest N_w": float(found.kept.max()),
-        "mean S_w": float(found.distinct.mean()),
-        "least S_w": float(found.distinct.min()),
-    }
-    where = mechanism.space.location or "space"
-    return [
-        Result(
-            TASK,
-            where,
-            mechanism.name,
-            mechanism.epsilon,
-            metric,
-            value,
-            value,
-            value,
-            len(found.words),
-        )
-        for metric, value in values.items()
-    ]

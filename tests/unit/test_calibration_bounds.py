@@ -155,7 +155,11 @@ def rows(found: PrivacyStatistics) -> list[list[object]]:
     return [list(row.values()) for row in found.to_dataset()]
 
 
-@pytest.mark.parametrize("kind", [MultivariateLaplace, TruncatedExponential])
+# The method from which the statistics of a block come.
+BY = {MultivariateLaplace: "sample_repeatedly", TruncatedExponential: "probabilities"}
+
+
+@pytest.mark.parametrize("kind", BY)
 def test_goes_on_where_it_was_interrupted(
     euclidean_space: EmbeddingSpace,
     tmp_path: Path,
@@ -171,22 +175,25 @@ def test_goes_on_where_it_was_interrupted(
             mechanism, words, 50, rng=keyed_generator(2), count_inputs=True, checkpoint=checkpoint
         )
 
-    folder, work = tmp_path / "statistics", measuring._Work.block
+    folder, whole = tmp_path / "statistics", rows(measure(None))
+    draw, name = getattr(kind, BY[kind]), BY[kind]
+    calls: list[int] = []
 
-    def until_the_third(self: measuring._Work, number: int) -> measuring.Block:
-        if number == 3:
+    def three_times(self: Mechanism, ids: NDArray[np.int64], *others: object) -> NDArray[np.int64]:
+        if len(calls) == 3:
             raise InterruptedByKeyError("in the third block")
-        return work(self, number)
+        calls.append(len(ids))
+        return draw(self, ids, *others)
 
-    monkeypatch.setattr(measuring._Work, "block", until_the_third)
+    monkeypatch.setattr(kind, name, three_times)
     with pytest.raises(InterruptedByKeyError, match="in the third block"):
         measure(folder)
-    monkeypatch.setattr(measuring._Work, "block", work)
     assert len(list(folder.glob("block-*.npz"))) == 3
-    assert rows(measure(folder)) == rows(measure(None))
+    monkeypatch.setattr(kind, name, draw)
+    assert rows(measure(folder)) == whole
     # All is there now: nothing is worked out again.
-    monkeypatch.setattr(measuring._Work, "block", until_the_third)
-    assert rows(measure(folder)) == rows(measure(folder))
+    monkeypatch.setattr(kind, name, three_times)
+    assert rows(measure(folder)) == whole
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from hf_dxprivacy.calibration import (
     epsilon_for_radius,
     privacy_statistics,
     sample_words,
+    suggest,
     suggest_epsilon,
 )
 from hf_dxprivacy.calibration.sweep import certified_at
@@ -164,6 +165,16 @@ def test_arguments_are_checked(
         suggest_epsilon(euclidean_space, "tem", **arguments)  # type: ignore[arg-type]
 
 
+def test_a_misspelt_option_costs_no_certificate(
+    euclidean_space: EmbeddingSpace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(suggest, "certify")
+    with pytest.raises(InvalidTypeError, match="'calibrated' has no option 'lam'"):
+        suggest_epsilon(euclidean_space, "calibrated", max_nw=0.5, lam=0.5)
+    with pytest.raises(InvalidValueError, match="expected mechanism to be one of"):
+        suggest_epsilon(euclidean_space, "certified", max_nw=0.5)
+
+
 def test_says_where_the_noise_ends(poincare_space: EmbeddingSpace) -> None:
     with pytest.raises(InvalidValueError, match=r"meets N_w ≤ 0.001 .* below, the Riemannian"):
         suggest_epsilon(
@@ -227,6 +238,8 @@ def test_comparison_at_equal_guarantee(
     ball = certified_at(poincare_space, "hyperbolic", 12.0, {"noise": "lebesgue"})
     assert ball.certified_epsilon == pytest.approx(12.0)
     assert ball.epsilon == pytest.approx(12.0 - 4 / 0.5)
+    with pytest.raises(InvalidValueError, match=r"'krr' has a metric of its own, .* at max_nw="):
+        compare_mechanisms(euclidean_space, ["tem", "krr"], epsilon=4.0, words=words)
 
 
 def test_comparison_at_equal_worst_words(euclidean_space: EmbeddingSpace) -> None:
