@@ -25,12 +25,7 @@ Reals = NDArray[np.float64]
 
 
 class ExactDistribution:
-    """Pr[M(w) = y] for m inputs w, where the law of the mechanism is known.
-
-    Args:
-        mechanism: The mechanism.
-        inputs: (m,) ids.
-    """
+    """Pr[M(w) = y] for (m,) inputs w, where the law of the mechanism is known."""
 
     def __init__(self, mechanism: ExactMechanism, inputs: Ids) -> None:
         self._mechanism, self._inputs = mechanism, inputs
@@ -58,18 +53,11 @@ class ExactDistribution:
 
 
 class EstimatedDistribution:
-    """Pr[M(w) = y] for m inputs w of any mechanism, as draws show it.
+    """Pr[M(w) = y] for (m,) inputs w of any mechanism, as two or more draws from each show it.
 
     What was never drawn from an input is not impossible: beside its own draws each input has some
-    that are spread as the draws from all inputs are. How many tells one half of the draws from the
-    other: those with which it was the likeliest.
-
-    Args:
-        mechanism: The mechanism.
-        inputs: (m,) ids.
-        prior: (m,) how likely each is; adds up to 1.
-        draws: Draws from each, at least 2.
-        rng: Source of the draws.
+    that are spread as the draws from all inputs are, by their (m,) prior. How many is chosen so
+    that the second half of the draws is the likeliest given the first.
     """
 
     def __init__(

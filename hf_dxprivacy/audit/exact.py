@@ -22,7 +22,7 @@ from hf_dxprivacy.spaces.hierarchy import Hierarchy
 SMALL = 640
 # What rounding can add to a log-ratio: distances are good to about 1e-9 of their value.
 ROUNDING = 1e-8
-# How far a logarithm may be off the law that lets two outputs stand for all.
+# How far a logarithm may be off the law that lets two outputs stand for all, and a sum off 1.
 SHAPE = 1e-9
 
 Array = NDArray[np.float64]
@@ -66,17 +66,18 @@ def check_exactly(
     *,
     rng: np.random.Generator,
 ) -> GuaranteeCheck:
-    """Compare the laws of pairs of inputs; memory is bounded, whatever the vocabulary.
+    """Compare the laws of pairs of inputs at the certified ε; memory is bounded, whatever V.
 
     Args:
-        mechanism: What to check, at its `certified_epsilon` per unit of its metric.
+        mechanism: What to check.
         ids: (m,) different words, whose laws are compared output by output: O(m²·V) time. By
             default all words, in O(V²·n) time.
         rng: Chooses the pairs whose stated bounds are compared.
 
     Raises:
-        InvalidValueError: If all words of a large vocabulary are asked for and the probabilities
-            are not those of an exponential law, so that not all outputs need be the two looked at.
+        InvalidValueError: If probabilities do not add up to 1; or if all words of a large
+            vocabulary are asked for and they are not those of an exponential law, so that not all
+            outputs need be the two looked at.
     """
     words, everything = mechanism.space.words, np.arange(len(mechanism.space))
     asked = everything if ids is None else ids
@@ -163,6 +164,12 @@ def _two_outputs(mechanism: ExactMechanism) -> _Worst:
 def _log_laws(mechanism: ExactMechanism, ids: NDArray[np.int64]) -> Array:
     """Return ln Pr[M(w)=y], (m, V); −∞ where it cannot come out."""
     laws = mechanism.probabilities(ids)
+    # Not "<", by which an undefined probability would pass.
+    if not ((laws >= 0.0).all() and np.abs(laws.sum(axis=1) - 1.0).max() <= SHAPE):
+        raise InvalidValueError(
+            f"expected probabilities of the outputs of mechanism {mechanism.name!r} that are not "
+            "below 0 and add up to 1 for each input"
+        )
     with np.errstate(divide="ignore"):
         return np.log(laws, out=laws)
 

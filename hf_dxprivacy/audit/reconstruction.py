@@ -176,7 +176,6 @@ def reconstruct_texts(
             or no word is in the space.
     """
     _require_tops(tops)
-    require_aligned(originals=len(originals), released=len(released))
     mechanism, prior = adversary.mechanism, adversary.prior
     names = [mechanism.space.words[i] for i in adversary.candidates.tolist()]
     positions = np.full(len(mechanism.space), -1)
@@ -210,14 +209,10 @@ def aligned(
 ) -> Iterator[tuple[Ids, Ids]]:
     """Return for each text the ids of its words and of their outputs, where the space has both.
 
-    Args:
-        space: The space.
-        originals: (n,) texts as they were written.
-        released: (n,) the same texts as released.
-
     Raises:
-        InvalidValueError: If a text has another number of words than its release.
+        InvalidValueError: If lengths differ, of lists or of a text and its release.
     """
+    require_aligned(originals=len(originals), released=len(released))
     reader = RowReader()
     for row, pair in enumerate(zip(originals, released, strict=True)):
         before, after = (look_up_rows([reader.read_text(text)], space) for text in pair)
@@ -259,11 +254,10 @@ def averaging(
         user under ``memoize="user"``, are not.
 
     Raises:
-        InvalidValueError: If there is no release, a count is more than there are, a text has
-            another number of words than its release, or no word is in the space.
+        InvalidValueError: If there is no release, a count is more than there are, lengths differ, a
+            text has another number of words than its release, or no word is in the space.
     """
-    space, size = adversary.mechanism.space, len(adversary.candidates)
-    # (m,) ids of the words, and what they became, of each release.
+    space = adversary.mechanism.space
     pairs = [list(aligned(space, originals, released)) for released in releases]
     if not pairs or not any(len(before) for before, _ in pairs[0]):
         raise InvalidValueError(
@@ -285,8 +279,8 @@ def averaging(
         for place, each in enumerate(outputs)
     ]
     hits = dict.fromkeys(counts, 0)
-    for part in blocks(np.arange(len(inputs)), size):
-        belief = np.broadcast_to(adversary.prior, (len(part), size))
+    for part in blocks(np.arange(len(inputs)), len(space)):
+        belief = np.broadcast_to(adversary.prior, (len(part), len(adversary.prior)))
         for place, released in enumerate(outputs):
             if is_new[place]:
                 belief = adversary.posterior(released[part], belief)

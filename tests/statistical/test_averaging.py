@@ -129,6 +129,8 @@ def test_what_does_not_fit_is_refused(mechanism: TruncatedExponential) -> None:
         averaging(adversary, ["waaa"], [])
     with pytest.raises(InvalidValueError, match="got 1 releases of 1 texts without one"):
         averaging(adversary, ["Oslo"], [["waaa"]])
+    with pytest.raises(InvalidValueError, match="same length, got originals: 1, released: 2"):
+        averaging(adversary, ["waaa"], [["waaa", "waab"]])
     with pytest.raises(InvalidValueError, match="as many words in the release"):
         averaging(adversary, ["waaa"], [["waaa waaa"]])
     with pytest.raises(InvalidValueError, match="releases whose words are all of the space"):

@@ -151,6 +151,16 @@ def test_another_law_is_not_judged_by_two_outputs(
     assert verify_guarantee(Mixed(euclidean_space, 2.0), inputs=30).passed
 
 
+@pytest.mark.parametrize("value", [np.nan, 0.0, -1e-3, 0.01])
+def test_what_is_no_law_is_not_judged(euclidean_space: EmbeddingSpace, value: float) -> None:
+    class Lawless(TruncatedExponential):
+        def probabilities(self, ids: Any) -> np.ndarray:
+            return np.full_like(super().probabilities(ids), value)
+
+    with pytest.raises(InvalidValueError, match="'tem' that are not below 0 and add up to 1"):
+        verify_guarantee(Lawless(euclidean_space, 2.0))
+
+
 # Inputs and pairs
 
 
