@@ -394,7 +394,7 @@ def _card(
     from huggingface_hub import ModelCardData
 
     provenance = provenance or {}
-    licences = licence_header(license, provenance, licence_file)
+    licences: dict[str, Any] = {**licence_header(license, provenance, licence_file)}
     license, file = licences["license"], licences.get("license_link")
     stated = _stated_licence(provenance)
     if license == "unknown":

@@ -63,7 +63,7 @@ def read_bytes(path: Path, expected_sha256: str) -> NDArray[np.uint8]:
     digest, buffer = hashlib.sha256(), memoryview(bytearray(_CHUNK_BYTES))
     try:
         with path.open("rb") as file:
-            while count := file.readinto(buffer):  # type: ignore[attr-defined]
+            while count := file.readinto(buffer):
                 digest.update(buffer[:count])
             _require_digest(path, digest.hexdigest(), expected_sha256)
             if not file.tell():
@@ -83,7 +83,7 @@ def read(path: Path, expected_sha256: str) -> dict[str, NDArray[Any]]:
         ArtifactError: If the file is missing, has another digest or is malformed; names it.
     """
     content = read_bytes(path, expected_sha256)
-    size = struct.unpack("<Q", content[:8])[0] if len(content) > 8 else 0
+    size = int.from_bytes(content[:8].tobytes(), "little") if len(content) > 8 else 0
     if not 0 < size <= min(_LARGEST_HEADER, len(content) - 8):
         raise ArtifactError(f"{path}: not a safetensors file, or truncated ({len(content)} bytes)")
     start = 8 + size

@@ -38,7 +38,7 @@ class DistanceBounds:
     @property
     def k(self) -> int:
         """Number of blocks."""
-        return self.lower.shape[1]
+        return int(self.lower.shape[1])
 
     @property
     def tensors(self) -> dict[str, NDArray[Any]]:
