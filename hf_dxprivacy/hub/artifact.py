@@ -227,13 +227,20 @@ def read_artifact(folder: Path) -> Artifact:
     for name, found in (("dtype", vectors.dtype.name), ("dim", vectors.shape[1])):
         if config[name] != found:
             raise ArtifactError(f"{path}: {name} is {found}, not {config[name]}")
-    words = tuple(tensors.read_lines(folder / VOCABULARY, config["vocabulary_sha256"]))
+    path = folder / VOCABULARY
+    content = tensors.read_file(path, config["vocabulary_sha256"])
+    try:
+        *words, rest = content.decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise ArtifactError(f"{path}: not UTF-8 at byte {error.start}") from error
+    if rest:
+        raise ArtifactError(f"{path}: the last line does not end in a newline")
     if not len(words) == len(vectors) == config["size"]:
         raise ArtifactError(
             f"{folder / CONFIG}: expected {config['size']} words and vectors, got {len(words)} "
             f"words and {len(vectors)} vectors"
         )
-    return Artifact(vectors, words, config)
+    return Artifact(vectors, tuple(words), config)
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Files that a digest protects: lines of text, bytes, and named tensors (safetensors)."""
+"""Files that a digest protects: small ones, mapped ones, and named tensors (safetensors)."""
 
 import hashlib
 import json
@@ -24,24 +24,18 @@ _CHUNK_BYTES = 1 << 20
 _LARGEST_HEADER = 1 << 16
 
 
-def read_lines(path: Path, expected_sha256: str, source: str = "config.json") -> list[str]:
-    """Check a text file in UTF-8 against the SHA-256 that `source` states, and return its lines.
+def read_file(path: Path, expected_sha256: str, source: str = "config.json") -> bytes:
+    """Read a small file whole, and check it against the SHA-256 that `source` states.
 
     Raises:
-        ArtifactError: If it is missing, has another digest or is no such text.
+        ArtifactError: If it is missing or has another digest; names it.
     """
     try:
         content = path.read_bytes()
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
     _require_digest(path, hashlib.sha256(content).hexdigest(), expected_sha256, source)
-    try:
-        *lines, rest = content.decode().split("\n")
-    except UnicodeDecodeError as error:
-        raise ArtifactError(f"{path}: not UTF-8 at byte {error.start}") from error
-    if rest:
-        raise ArtifactError(f"{path}: the last line does not end in a newline")
-    return lines
+    return content
 
 
 def read_bytes(path: Path, expected_sha256: str) -> NDArray[np.uint8]:
@@ -65,7 +59,7 @@ def read_bytes(path: Path, expected_sha256: str) -> NDArray[np.uint8]:
         with path.open("rb") as file:
             while count := file.readinto(buffer):
                 digest.update(buffer[:count])
-            _require_digest(path, digest.hexdigest(), expected_sha256)
+            _require_digest(path, digest.hexdigest(), expected_sha256, "config.json")
             if not file.tell():
                 raise ArtifactError(f"{path}: the file is empty; fetch or save it again")
             return np.asarray(np.memmap(file, np.uint8, "r"))
@@ -158,7 +152,7 @@ def release(mapped: NDArray[Any]) -> None:
         base.madvise(mmap.MADV_DONTNEED)
 
 
-def _require_digest(path: Path, found: str, expected: str, source: str = "config.json") -> None:
+def _require_digest(path: Path, found: str, expected: str, source: str) -> None:
     if found != expected:
         raise ArtifactError(
             f"{path}: SHA-256 is {found}, but {source} says {expected}; the file was altered, "

@@ -18,7 +18,7 @@ from hf_dxprivacy.errors import (
     require_one_of,
 )
 from hf_dxprivacy.guarantee import CorpusGuarantee
-from hf_dxprivacy.hub import HubOptions, Publishable, atomic_write, cards, resolve
+from hf_dxprivacy.hub import HubOptions, Publishable, atomic_write, cards, resolve, tensors
 from hf_dxprivacy.hub.artifact import LIBRARY_NAME, read_record, require_fields, write_record
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.slots.ngram_release import ReleaseConfig, release
@@ -245,7 +245,13 @@ class LowTransitionSelector(Selector, Publishable):
         if entries.get("selector") != _KIND:
             raise ArtifactError(f"{path}: no {_KIND} selector of {LIBRARY_NAME}")
         require_fields(path, entries, _FIELDS)
-        grams = _read_grams(source.folder / GRAMS, entries["grams_sha256"])
+        content = tensors.read_file(source.folder / GRAMS, entries["grams_sha256"], SETTINGS)
+        try:
+            grams = Grams.from_serialized(content)
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            raise ArtifactError(
+                f"{source.folder / GRAMS}: no n-grams of a selector ({error})"
+            ) from error
         terms = [entries[name] for name in ("epsilon", "n_max", "l_max", "min_count")]
         rest = {name: entries[name] for name in ("alphabet_size", "threshold", "mode")}
         try:
@@ -300,19 +306,3 @@ def _too_small(config: ReleaseConfig, size: int) -> str:
         "that is larger by as much as the corpus is smaller. Smaller n_max, l_max and alphabet "
         "help too"
     )
-
-
-def _read_grams(path: Path, expected_sha256: str) -> Grams:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
-    if (digest := hashlib.sha256(content).hexdigest()) != expected_sha256:
-        raise ArtifactError(
-            f"{path}: SHA-256 is {digest}, but {SETTINGS} says {expected_sha256}; the file was "
-            "altered, truncated or belongs to another selector; fetch or save it again"
-        )
-    try:
-        return Grams.from_serialized(content)
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise ArtifactError(f"{path}: no n-grams of a selector ({error})") from error
