@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
 from hf_dxprivacy.errors import ArtifactError, HubFileNotFoundError, InvalidValueError
 from hf_dxprivacy.hub import ArtifactSource, HubOptions, resolve
@@ -18,8 +18,6 @@ from hf_dxprivacy.hub.artifact import (
 from hf_dxprivacy.spaces import EmbeddingSpace, builtin_names
 
 FILE = PRIVATIZER
-
-C = TypeVar("C", bound="StoredConfig")
 
 
 @dataclass(frozen=True)
@@ -85,35 +83,36 @@ class SpaceReference:
 
 
 @dataclass(frozen=True)
-class StoredConfig:
-    """Decisions that every kind of privatizer stores.
+class PrivatizerConfig:
+    """Decisions of a privatizer.
 
     Attributes:
         space: The space it works in.
         mechanism: Name of the mechanism.
         epsilon: ε, per unit of the mechanism's metric.
         options: The mechanism's options.
+        settings: Those of its class. Of texts: ``text_column``; ``output_column``, None for the
+            text columns themselves; ``stopwords``, sorted; ``oov``; ``case``; and with slots the
+            ``selector`` as `slots.selector_storage` describes it, ``mask_column`` and
+            ``spans_column``. Of tokens: ``ids_column``, and of the ``tokenizer`` its name or path
+            and the digest of its vocabulary.
     """
 
     space: SpaceReference
     mechanism: str
     epsilon: float
     options: dict[str, Any]
-
-    # Types of the JSON values by field, and of fields that are stored together or not at all.
-    kinds: ClassVar[dict[str, Any]] = {
-        "space": dict,
-        "mechanism": str,
-        "epsilon": (float, int),
-        "options": dict,
-    }
-    optional: ClassVar[dict[str, Any]] = {}
+    settings: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the decisions as JSON-ready values; nothing of slots if there are none."""
+        """Return the decisions as JSON-ready values."""
         entries = asdict(self)
-        left_out = () if entries.get("selector") else self.optional
-        return {name: value for name, value in entries.items() if name not in left_out}
+        return entries | entries.pop("settings")
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of a privatizer but its space, selector and tokenizer."""
+        settings = {k: v for k, v in self.settings.items() if k not in ("selector", "tokenizer")}
+        return {"mechanism": self.mechanism, "epsilon": self.epsilon} | settings | self.options
 
     def write(self, folder: Path) -> None:
         """Write ``privatizer.json``, whole or not at all."""
@@ -121,7 +120,7 @@ class StoredConfig:
         write_record(folder / FILE, self.to_dict())
 
     @classmethod
-    def read(cls: type[C], folder: Path, owner: str) -> C:
+    def read(cls, folder: Path, owner: str) -> "PrivatizerConfig":
         """Read ``privatizer.json`` from a folder, for the class of a name.
 
         Raises:
@@ -138,72 +137,33 @@ class StoredConfig:
             raise ArtifactError(
                 f"{path}: this is a {stored_owner}; load it with {stored_owner}.from_pretrained"
             )
-        kinds = cls.kinds | (cls.optional if cls.optional.keys() & entries.keys() else {})
-        require_fields(path, entries, kinds)
-        space = entries.pop("space")
-        require_fields(path, space, {"name": str, "commit": (str, NoneType), "digest": str})
-        if "tokenizer" in kinds:
-            require_fields(path, entries["tokenizer"], {"name": str, "digest": str})
-        return cls(space=SpaceReference(**space), **entries)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of a privatizer but its space, selector and tokenizer."""
-        left_out = ("space", "options", "selector", "tokenizer")
-        return {k: v for k, v in self.to_dict().items() if k not in left_out} | self.options
+        require_fields(path, entries, _COMMON | _SETTINGS[owner])
+        for name in _PARTS.keys() & entries.keys():
+            require_fields(path, entries[name], _PARTS[name])
+        common = {name: entries.pop(name) for name in _COMMON}
+        return cls(**common | {"space": SpaceReference(**common["space"])}, settings=entries)
 
 
-@dataclass(frozen=True)
-class PrivatizerConfig(StoredConfig):
-    """Decisions of a `DxPrivatizer` or a `SlotPrivatizer`.
-
-    Attributes:
-        text_column: Columns that are privatized.
-        output_column: Where the results go; None for the text columns themselves.
-        stopwords: Words released as they are, sorted.
-        oov: Treatment of words out of vocabulary.
-        case: "lower" or "preserve".
-        selector: What finds the slots, as `slots.selector_storage` describes it; None if all words
-            may be perturbed.
-        mask_column: Where the masks go, if anywhere.
-        spans_column: Where the spans go, if anywhere.
-    """
-
-    text_column: list[str]
-    output_column: list[str] | None
-    stopwords: list[str]
-    oov: str
-    case: str
-    selector: dict[str, Any] | None = None
-    mask_column: list[str] | None = None
-    spans_column: list[str] | None = None
-
-    kinds: ClassVar[dict[str, Any]] = StoredConfig.kinds | {
-        "text_column": list,
-        "output_column": (list, NoneType),
-        "stopwords": list,
-        "oov": str,
-        "case": str,
-    }
-    optional: ClassVar[dict[str, Any]] = {
-        "selector": dict,
-        "mask_column": (list, NoneType),
-        "spans_column": (list, NoneType),
-    }
-
-
-@dataclass(frozen=True)
-class TokenPrivatizerConfig(StoredConfig):
-    """Decisions of a `TokenPrivatizer`.
-
-    Attributes:
-        ids_column: The column that is privatized.
-        tokenizer: Name or path of the tokenizer, and the digest of its vocabulary.
-    """
-
-    ids_column: str
-    tokenizer: dict[str, Any]
-
-    kinds: ClassVar[dict[str, Any]] = StoredConfig.kinds | {"ids_column": str, "tokenizer": dict}
+# Types of the JSON values by field.
+_COMMON = {"space": dict, "mechanism": str, "epsilon": (float, int), "options": dict}
+_COLUMNS = (list, NoneType)
+_TEXTS = {
+    "text_column": list,
+    "output_column": _COLUMNS,
+    "stopwords": list,
+    "oov": str,
+    "case": str,
+}
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "DxPrivatizer": _TEXTS,
+    "SlotPrivatizer": _TEXTS
+    | {"selector": dict, "mask_column": _COLUMNS, "spans_column": _COLUMNS},
+    "TokenPrivatizer": {"ids_column": str, "tokenizer": dict},
+}
+_PARTS: dict[str, dict[str, Any]] = {
+    "space": {"name": str, "commit": (str, NoneType), "digest": str},
+    "tokenizer": {"name": str, "digest": str},
+}
 
 
 def owner_in(folder: Path) -> str:

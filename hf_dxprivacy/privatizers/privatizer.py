@@ -4,6 +4,7 @@ import copy
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from difflib import get_close_matches
 from inspect import signature
 from numbers import Real
@@ -13,11 +14,11 @@ from typing import Any, ClassVar, TypeVar
 from hf_dxprivacy._runtime import SetOnce, lazy_property
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantee import PrivacyGuarantee
-from hf_dxprivacy.hub import ArtifactSource, Publishable, builtin_names, cards
+from hf_dxprivacy.hub import ArtifactSource, HubOptions, Publishable, builtin_names, cards
 from hf_dxprivacy.mechanisms import MECHANISMS, Mechanism, required_index, resolve_mechanism
 from hf_dxprivacy.privatizers import config
 from hf_dxprivacy.privatizers.budget import BudgetUnit, PrivacyBudget, validate_budget
-from hf_dxprivacy.privatizers.config import StoredConfig
+from hf_dxprivacy.privatizers.config import PrivatizerConfig, SpaceReference
 from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
 from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -112,31 +113,91 @@ class Privatizer(SetOnce, Publishable):
         """Guarantee for each unit that goes through this privatizer, and what it rests on."""
 
     @property
-    @abstractmethod
-    def config(self) -> StoredConfig:
+    def config(self) -> PrivatizerConfig:
         """All decisions but the seed, as they are stored.
 
         Raises:
             InvalidValueError: If the space, or another part, is in memory only.
         """
+        mechanism = self.mechanism
+        return PrivatizerConfig(
+            space=SpaceReference.to(self.space),
+            mechanism=mechanism.name,
+            epsilon=mechanism.epsilon,
+            options={name: mechanism.parameters[name] for name in mechanism.options},
+            settings=self._settings(),
+        )
+
+    @abstractmethod
+    def _settings(self) -> dict[str, Any]:
+        """Return the decisions of this class; see `PrivatizerConfig.settings`."""
 
     @classmethod
-    def _load(
-        cls: type[P], source: ArtifactSource, kind: type[StoredConfig], arguments: dict[str, Any]
+    def from_pretrained(
+        cls: type[P],
+        name_or_path: str | Path,
+        *,
+        revision: str | None = None,
+        cache_dir: str | Path | None = None,
+        token: str | bool | None = None,
+        local_files_only: bool = False,
+        force_download: bool = False,
+        **arguments: Any,
     ) -> P:
-        """Load a stored privatizer, with a configuration of a kind."""
+        """Make a privatizer over a stored space, or load a stored privatizer.
+
+        Args:
+            name_or_path: Name of a built-in space, a local folder, or a repository on the Hub.
+            revision: Branch, tag or commit on the Hub; the main branch by default.
+            cache_dir: Cache of the Hub's files; ``$HF_HUB_CACHE`` by default.
+            token: A token for the Hub, True for the stored one, False for none.
+            local_files_only: Use what the cache has, and no network.
+            force_download: Fetch again what the cache has.
+            **arguments: With a space, as for the class; ``epsilon=`` is required. With a
+                privatizer, which has its own ε and logs it: ``text_column``, ``output_column``,
+                ``memoize``, ``user_column``, ``key``, ``is_split_into_words``, ``mask_column`` and
+                ``spans_column`` for texts, ``ids_column`` and ``tokenizer`` (by default the one
+                that it was saved with) for tokens, ``seed``, ``device`` and ``budget`` for both.
+
+        Raises:
+            InvalidValueError: If there is no such space or privatizer, or ε is missing.
+            InvalidTypeError: If an argument is not for a stored privatizer.
+            HubError: If the Hub refuses it or cannot be reached.
+            ArtifactError: If a file is missing, altered or of a newer format, or the space or
+                the tokenizer that a privatizer refers to has changed.
+        """
+        access = HubOptions(cache_dir, token, local_files_only, force_download)
+        # A stored privatizer has its ε; looking for one costs a request that a space need not.
+        if "epsilon" not in arguments:
+            source = config.find(name_or_path, revision, access)
+            if source is not None:
+                return cls._load(source, arguments)
+        elif Path(name_or_path, config.FILE).is_file():
+            raise InvalidValueError(
+                f"{name_or_path} holds a privatizer, which has its own ε: leave epsilon out, or "
+                "load it and make another privatizer over its space"
+            )
+        index = required_index(arguments.get("mechanism"), arguments)
+        space = EmbeddingSpace.from_pretrained(
+            name_or_path, revision=revision, index=index, **asdict(access)
+        )
+        make: Callable[..., P] = cls
+        return make(space, **arguments)
+
+    @classmethod
+    def _load(cls: type[P], source: ArtifactSource, arguments: dict[str, Any]) -> P:
         if other := sorted(set(arguments) - set(cls._runtime_arguments)):
             raise InvalidTypeError(
                 f"a stored privatizer brings its own settings, got {', '.join(other)}; only "
                 f"{', '.join(cls._runtime_arguments)} may be given. To change more, load it and "
                 "make another privatizer over its space"
             )
-        stored = kind.read(source.folder, cls._owner)
+        stored = PrivatizerConfig.read(source.folder, cls._owner)
+        make: Callable[..., P] = cls
         try:
             index = required_index(stored.mechanism, stored.options)
             space = stored.space.load(source.options, index)
-            parts = cls._load_parts(source, stored, arguments)
-            make: Callable[..., P] = cls
+            parts = cls._load_parts(stored, source, arguments)
             privatizer = make(space, **stored.arguments() | parts | arguments)
         except (InvalidTypeError, InvalidValueError) as error:
             raise ArtifactError(f"{source.folder / config.FILE}: {error}") from error
@@ -144,11 +205,11 @@ class Privatizer(SetOnce, Publishable):
         return privatizer
 
     @classmethod
-    @abstractmethod
     def _load_parts(
-        cls, source: ArtifactSource, stored: Any, arguments: Mapping[str, Any]
+        cls, stored: PrivatizerConfig, source: ArtifactSource, arguments: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the arguments of the class that are more than values of the configuration."""
+        """Return the arguments that are more than values of the configuration."""
+        return {}
 
     def _save(self, folder: Path) -> None:
         self.config.write(folder)

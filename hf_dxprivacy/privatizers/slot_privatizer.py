@@ -1,11 +1,13 @@
 """`SlotPrivatizer`: perturb the words of slots, and leave the phrases around them as they are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.hub import ArtifactSource
 from hf_dxprivacy.mechanisms import Mechanism
+from hf_dxprivacy.privatizers.config import PrivatizerConfig
 from hf_dxprivacy.privatizers.dataset_formats import column_names
 from hf_dxprivacy.privatizers.text_privatizer import RUNTIME_ARGUMENTS, DxPrivatizer
 from hf_dxprivacy.slots import Selector, selector_storage
@@ -92,3 +94,29 @@ class SlotPrivatizer(DxPrivatizer):
     def spans_columns(self) -> tuple[str, ...]:
         """Columns for the spans, one for each text column, or none."""
         return self._spans_columns
+
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | {
+            "selector": selector_storage.describe(self.selector),
+            "mask_column": [*self.mask_columns] or None,
+            "spans_column": [*self.spans_columns] or None,
+        }
+
+    @classmethod
+    def _load_parts(
+        cls, stored: PrivatizerConfig, source: ArtifactSource, arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        described = stored.settings["selector"]
+        for name in selector_storage.files(described):
+            source.file(name)
+        return {"selector": selector_storage.load(described, source.folder)}
+
+    def _save(self, folder: Path) -> None:
+        # First what says whether it can be saved at all.
+        stored = self.config
+        selector_storage.save(self.selector, folder)
+        stored.write(folder)
+
+    def _check_publishable(self, license: str | None) -> None:
+        super()._check_publishable(license)
+        selector_storage.require_public(self.selector)

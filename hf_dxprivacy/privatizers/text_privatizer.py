@@ -4,9 +4,9 @@ import json
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,9 @@ from hf_dxprivacy import randomness
 from hf_dxprivacy._runtime import CPU, lazy_property
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
 from hf_dxprivacy.guarantee import PrivacyGuarantee, text_disclosures
-from hf_dxprivacy.hub import ArtifactSource, HubOptions
-from hf_dxprivacy.mechanisms import FLAT, Mechanism, required_index
-from hf_dxprivacy.privatizers import config
+from hf_dxprivacy.mechanisms import FLAT, Mechanism
 from hf_dxprivacy.privatizers.batch import Case, EncodedText, OutOfVocabulary, RowIds, WordCounts
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
-from hf_dxprivacy.privatizers.config import PrivatizerConfig, SpaceReference
 from hf_dxprivacy.privatizers.dataset_formats import (
     ColumnType,
     DatasetBatch,
@@ -29,14 +26,12 @@ from hf_dxprivacy.privatizers.dataset_formats import (
 )
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source, without_repetitions
 from hf_dxprivacy.privatizers.privatizer import Privatizer
-from hf_dxprivacy.slots import Selector, selector_storage
+from hf_dxprivacy.slots import Selector
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import Cell, RowReader, is_missing, stop_words
 from hf_dxprivacy.text.shapes import UNIFORMS, render
 
 logger = logging.getLogger(__name__)
-
-P = TypeVar("P", bound="DxPrivatizer")
 
 # What may differ between two uses of one stored privatizer.
 RUNTIME_ARGUMENTS = (
@@ -224,28 +219,17 @@ class DxPrivatizer(Privatizer):
             log_ratio_bound=self._bound,
         )
 
-    @property
-    def config(self) -> PrivatizerConfig:
-        """All decisions but the seed, as they are stored; see `Privatizer.config`."""
-        mechanism = self.mechanism
-        return PrivatizerConfig(
-            space=SpaceReference.to(self.space),
-            mechanism=mechanism.name,
-            epsilon=mechanism.epsilon,
-            options={name: mechanism.parameters[name] for name in mechanism.options},
-            text_column=list(self.text_columns),
+    def _settings(self) -> dict[str, Any]:
+        same = self.output_columns == self.text_columns
+        return {
+            "text_column": [*self.text_columns],
             # Named only if it differs: with another text column, the original text must not be left
             # beside the result.
-            output_column=(
-                None if self.output_columns == self.text_columns else [*self.output_columns]
-            ),
-            stopwords=sorted(self.stopwords),
-            oov=self.oov,
-            case=self.case,
-            selector=None if self._selector is None else selector_storage.describe(self._selector),
-            mask_column=[*self._mask_columns] or None,
-            spans_column=[*self._spans_columns] or None,
-        )
+            "output_column": None if same else [*self.output_columns],
+            "stopwords": sorted(self.stopwords),
+            "oov": self.oov,
+            "case": self.case,
+        }
 
     # Rows in, rows out
 
@@ -466,77 +450,3 @@ class DxPrivatizer(Privatizer):
             )
         batch = {column: [row[column]] for column in self._inputs if column in row}
         return self._encode(name, batch[name], RowIds(), batch)
-
-    # Folders and the Hub
-
-    @classmethod
-    def from_pretrained(
-        cls: type[P],
-        name_or_path: str | Path,
-        *,
-        revision: str | None = None,
-        cache_dir: str | Path | None = None,
-        token: str | bool | None = None,
-        local_files_only: bool = False,
-        force_download: bool = False,
-        **arguments: Any,
-    ) -> P:
-        """Make a privatizer over a stored space, or load a stored privatizer.
-
-        Args:
-            name_or_path: Name of a built-in space, a local folder, or a repository on the Hub.
-            revision: Branch, tag or commit on the Hub; the main branch by default.
-            cache_dir: Cache of the Hub's files; ``$HF_HUB_CACHE`` by default.
-            token: A token for the Hub, True for the stored one, False for none.
-            local_files_only: Use what the cache has, and no network.
-            force_download: Fetch again what the cache has.
-            **arguments: With a space, as for the class; ``epsilon=`` is required. With a
-                privatizer, which has its own ε and logs it: ``text_column``, ``output_column``,
-                ``seed``, ``device``, ``memoize``, ``user_column``, ``key``, ``budget``,
-                ``is_split_into_words``.
-
-        Raises:
-            InvalidValueError: If there is no such space or privatizer, or ε is missing.
-            InvalidTypeError: If an argument is not for a stored privatizer.
-            HubError: If the Hub refuses it or cannot be reached.
-            ArtifactError: If a file is missing, altered or of a newer format, or the space that a
-                privatizer refers to has changed.
-        """
-        access = HubOptions(cache_dir, token, local_files_only, force_download)
-        # A stored privatizer has its ε; looking for one costs a request that a space need not.
-        if "epsilon" not in arguments:
-            source = config.find(name_or_path, revision, access)
-            if source is not None:
-                return cls._load(source, PrivatizerConfig, arguments)
-        elif Path(name_or_path, config.FILE).is_file():
-            raise InvalidValueError(
-                f"{name_or_path} holds a privatizer, which has its own ε: leave epsilon out, or "
-                "load it and make another privatizer over its space"
-            )
-        index = required_index(arguments.get("mechanism"), arguments)
-        space = EmbeddingSpace.from_pretrained(
-            name_or_path, revision=revision, index=index, **asdict(access)
-        )
-        return cls(space, **arguments)
-
-    @classmethod
-    def _load_parts(
-        cls, source: ArtifactSource, stored: PrivatizerConfig, arguments: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        if stored.selector is None:
-            return {}
-        for name in selector_storage.files(stored.selector):
-            source.file(name)
-        return {"selector": selector_storage.load(stored.selector, source.folder)}
-
-    def _save(self, folder: Path) -> None:
-        # First what says whether it can be saved at all.
-        stored = self.config
-        if self._selector is not None:
-            selector_storage.save(self._selector, folder)
-        stored.write(folder)
-
-    def _check_publishable(self, license: str | None) -> None:
-        super()._check_publishable(license)
-        if self._selector is not None:
-            selector_storage.require_public(self._selector)

@@ -18,12 +18,11 @@ from hf_dxprivacy import randomness
 from hf_dxprivacy._runtime import CPU, lazy_property, require
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantee import PrivacyGuarantee, token_disclosures
-from hf_dxprivacy.hub import ArtifactSource, HubOptions, fetch
+from hf_dxprivacy.hub import ArtifactSource, fetch
 from hf_dxprivacy.mechanisms import Mechanism
-from hf_dxprivacy.privatizers import config
 from hf_dxprivacy.privatizers.batch import EncodedColumn, Ids, RowIds
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
-from hf_dxprivacy.privatizers.config import SpaceReference, TokenPrivatizerConfig
+from hf_dxprivacy.privatizers.config import PrivatizerConfig
 from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow, column_names
 from hf_dxprivacy.privatizers.keyed_noise import noise_source
 from hf_dxprivacy.privatizers.privatizer import Privatizer
@@ -210,85 +209,37 @@ class TokenPrivatizer(Privatizer):
         released = token_vocabulary.like(self._privatized(cells, row_ids), cells)
         return batch.with_columns({name: released}, {name: name})
 
-    @property
-    def config(self) -> TokenPrivatizerConfig:
-        """All decisions but the seed, as they are stored; see `Privatizer.config`."""
+    def _settings(self) -> dict[str, Any]:
         if self._tokenizer["name"] is None:
             raise InvalidValueError(
                 "the tokenizer has no name or path, so nothing can refer to it; save it as one of "
                 "transformers, load it from there with AutoTokenizer.from_pretrained, and make the "
                 "privatizer with that"
             )
-        mechanism = self.mechanism
-        return TokenPrivatizerConfig(
-            space=SpaceReference.to(self.space),
-            mechanism=mechanism.name,
-            epsilon=mechanism.epsilon,
-            options={name: mechanism.parameters[name] for name in mechanism.options},
-            ids_column=self.ids_column,
-            tokenizer=dict(self._tokenizer),
-        )
+        return {"ids_column": self.ids_column, "tokenizer": dict(self._tokenizer)}
 
     @classmethod
-    def from_pretrained(
-        cls,
-        name_or_path: str | Path,
-        *,
-        tokenizer: Any = None,
-        revision: str | None = None,
-        cache_dir: str | Path | None = None,
-        token: str | bool | None = None,
-        local_files_only: bool = False,
-        force_download: bool = False,
-        **arguments: Any,
-    ) -> "TokenPrivatizer":
-        """Load a stored privatizer.
-
-        Args:
-            name_or_path: A local folder, or a repository on the Hub.
-            tokenizer: Its tokenizer; by default the one that it was saved with is loaded.
-            revision: Branch, tag or commit on the Hub; the main branch by default.
-            cache_dir: Cache of the Hub's files; ``$HF_HUB_CACHE`` by default.
-            token: A token for the Hub, True for the stored one, False for none.
-            local_files_only: Use what the cache has, and no network.
-            force_download: Fetch again what the cache has.
-            **arguments: ``ids_column``, ``seed``, ``device`` and ``budget``, as for the class.
-
-        Raises:
-            InvalidValueError: If there is no such privatizer.
-            InvalidTypeError: If an argument is not for a stored privatizer.
-            HubError: If the Hub refuses it or cannot be reached.
-            ArtifactError: If a file is missing, altered or of a newer format, or the space or the
-                tokenizer has changed.
-        """
-        options = HubOptions(cache_dir, token, local_files_only, force_download)
-        source = config.find(name_or_path, revision, options)
-        if source is None:
-            raise InvalidValueError(
-                f"{name_or_path} holds no privatizer; TokenPrivatizer(space, tokenizer, mechanism, "
-                "epsilon) makes one over a space"
-            )
-        if tokenizer is not None:
-            arguments["tokenizer"] = tokenizer
-        privatizer = cls._load(source, TokenPrivatizerConfig, arguments)
-        # A tokenizer that was loaded may not know its own name.
-        privatizer._tokenizer = TokenPrivatizerConfig.read(source.folder, cls._owner).tokenizer
+    def _load(cls, source: ArtifactSource, arguments: dict[str, Any]) -> "TokenPrivatizer":
+        privatizer = super()._load(source, arguments)
+        # A tokenizer may not know the name that it was saved with.
+        stored = PrivatizerConfig.read(source.folder, cls._owner)
+        privatizer._tokenizer = stored.settings["tokenizer"]
         return privatizer
 
     @classmethod
     def _load_parts(
-        cls, source: ArtifactSource, stored: TokenPrivatizerConfig, arguments: Mapping[str, Any]
+        cls, stored: PrivatizerConfig, source: ArtifactSource, arguments: Mapping[str, Any]
     ) -> dict[str, Any]:
-        name, digest, access = stored.tokenizer["name"], stored.tokenizer["digest"], source.options
-        tokenizer = arguments.get("tokenizer")
+        name, digest = stored.settings["tokenizer"]["name"], stored.settings["tokenizer"]["digest"]
+        tokenizer, options = arguments.get("tokenizer"), source.options
         if tokenizer is None:
             local = Path(name)
-            at = local if local.is_dir() else fetch(name, ("tokenizer.json",), None, access)[0]
+            at = local if local.is_dir() else fetch(name, ("tokenizer.json",), None, options)[0]
             tokenizer = Tokenizer.from_file(str(at / "tokenizer.json"))
             if _digest(TokenVocabulary.of(tokenizer)) != digest:
                 # Special tokens may be named in other files.
                 tokenizer = require("transformers", "models").AutoTokenizer.from_pretrained(
-                    name, cache_dir=access.cache_dir, local_files_only=access.local_files_only
+                    name, cache_dir=options.cache_dir, local_files_only=options.local_files_only
                 )
         if _digest(TokenVocabulary.of(tokenizer)) != digest:
             raise ArtifactError(
@@ -299,7 +250,7 @@ class TokenPrivatizer(Privatizer):
 
     def _check_publishable(self, license: str | None) -> None:
         super()._check_publishable(license)
-        if Path(self.config.tokenizer["name"]).is_dir():
+        if Path(self.config.settings["tokenizer"]["name"]).is_dir():
             raise InvalidValueError(
                 "the tokenizer is in a local folder, where no other machine finds it; push it, "
                 "load it from the Hub, and make the privatizer with that"

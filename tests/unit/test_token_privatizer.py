@@ -541,10 +541,15 @@ def test_a_stored_privatizer_of_tokens_comes_back(
     assert "| stop words" not in card
     with pytest.raises(ArtifactError, match=r"load it with TokenPrivatizer\.from_pretrained"):
         DxPrivatizer.from_pretrained(tmp_path / "stored")
-    with pytest.raises(InvalidTypeError, match="brings its own settings, got epsilon"):
+    with pytest.raises(InvalidTypeError, match="brings its own settings, got mechanism"):
+        TokenPrivatizer.from_pretrained(tmp_path / "stored", mechanism="laplace")
+    with pytest.raises(InvalidValueError, match="its own ε: leave epsilon out"):
         TokenPrivatizer.from_pretrained(tmp_path / "stored", epsilon=9.0)
-    with pytest.raises(InvalidValueError, match="holds no privatizer"):
+    with pytest.raises(InvalidTypeError, match="tokenizer is missing"):
         TokenPrivatizer.from_pretrained(tmp_path / "space")
+    law = {"mechanism": "tem", "epsilon": 2.0, "ids_column": "ids", "seed": 2**70}
+    over = TokenPrivatizer.from_pretrained(tmp_path / "space", tokenizer=named, **law)
+    assert over({"ids": [[1, 2, 500]]}) == privatizer({"ids": [[1, 2, 500]]})
     with pytest.raises(InvalidValueError, match="where no other machine finds it"):
         loaded.push_to_hub("me/tokens", license="mit")
 
