@@ -2,10 +2,9 @@
 
 from hf_dxprivacy.guarantee import CorpusGuarantee
 from hf_dxprivacy.slots.low_transition import LowTransitionSelector
-from hf_dxprivacy.slots.selector import Mask, Selector, spans
+from hf_dxprivacy.slots.selector import ContentWordSelector, Mask, Selector, ShareSelector, spans
 from hf_dxprivacy.slots.span_selectors import NerSelector, SpanSelector
 from hf_dxprivacy.slots.tags import TagColumnSelector
-from hf_dxprivacy.slots.words import ContentWordSelector, ShareSelector
 
 __all__ = [
     "ContentWordSelector",

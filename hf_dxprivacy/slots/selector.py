@@ -1,13 +1,15 @@
-"""Contract of a selector, which marks the words of a text that are perturbed."""
+"""Contract of a selector, which marks the words that are perturbed; combinations; stop words."""
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_within
+from hf_dxprivacy.text import plain_apostrophes, stop_words
 
 Mask = NDArray[np.bool_]
 Words = Sequence[Sequence[str] | None]
@@ -106,3 +108,109 @@ class _Combined(Selector):
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self._operator}
+
+
+class ContentWordSelector(Selector):
+    """Selects every word but stop words.
+
+    Args:
+        stopwords: "english", or words. They are public.
+
+    Raises:
+        InvalidTypeError: If it is neither.
+        InvalidValueError: If the name is another one.
+    """
+
+    def __init__(self, stopwords: str | Iterable[str] = "english") -> None:
+        # Sorted, because a set iterates in another order in every process, and the fingerprint
+        # of `Dataset.map` would follow.
+        self.stopwords = tuple(sorted(stop_words(stopwords)))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.stopwords)} stop words)"
+
+    def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
+        """See `Selector.masks`."""
+        del rows
+        kept = frozenset(self.stopwords)
+
+        def mask(row: Sequence[str]) -> Mask:
+            return np.array([plain_apostrophes(word) not in kept for word in row], dtype=np.bool_)
+
+        return [None if row is None else mask(row) for row in words]
+
+    @property
+    def disclosures(self) -> tuple[str, ...]:
+        """See `Selector.disclosures`."""
+        return (f"Slots are all words but {len(self.stopwords)} stop words, a public list.",)
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Selector.to_dict`."""
+        return {"kind": "content-words", "stopwords": list(self.stopwords)}
+
+
+class ShareSelector(Selector):
+    """Bounds the share of words that another selector selects.
+
+    Words are left out, or added, at even distances. Which ones depends on their positions alone,
+    so that the mask says no more about a text than the mask of the other selector does, and is the
+    same at every release. Words left out are not protected, parts of names included.
+
+    Args:
+        selector: The other selector.
+        minimum: Least share of the words of a row, rounded up to whole words.
+        maximum: Largest share, rounded down; where a row is too short for both, `minimum` holds.
+
+    Raises:
+        InvalidTypeError: If `selector` is none.
+        InvalidValueError: If not 0 ≤ minimum ≤ maximum ≤ 1.
+    """
+
+    def __init__(self, selector: Selector, *, minimum: float = 0.0, maximum: float = 1.0) -> None:
+        if not isinstance(selector, Selector):
+            raise InvalidTypeError(f"expected a selector, got a {type(selector).__name__}")
+        require_within(0, 1, "it is a share of words", minimum=minimum, maximum=maximum)
+        if minimum > maximum:
+            raise InvalidValueError(f"expected minimum <= maximum, got {minimum} and {maximum}")
+        self.selector = selector
+        self.parts = (selector,)
+        self.minimum = float(minimum)
+        self.maximum = float(maximum)
+
+    def __repr__(self) -> str:
+        bounds = f"minimum={self.minimum:g}, maximum={self.maximum:g}"
+        return f"{type(self).__name__}({self.selector!r}, {bounds})"
+
+    def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
+        """See `Selector.masks`."""
+        masks = self.selector.masks(words, rows)
+        return [None if mask is None else self._bounded(mask) for mask in masks]
+
+    @property
+    def disclosures(self) -> tuple[str, ...]:
+        """See `Selector.disclosures`."""
+        return (
+            *self.selector.disclosures,
+            f"At least {self.minimum:g} and at most {self.maximum:g} of the words of a row are "
+            "slots; those added or left out follow from the number of words and the other slots.",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Selector.to_dict`."""
+        return {"kind": "share", "minimum": self.minimum, "maximum": self.maximum}
+
+    def _bounded(self, mask: Mask) -> Mask:
+        # Rounded first, because 0.3 · 10 is a little more than 3.
+        least = math.ceil(round(self.minimum * len(mask), 9))
+        most = max(least, math.floor(round(self.maximum * len(mask), 9)))
+        slots = int(np.count_nonzero(mask))
+        if slots > most:
+            return _spread(mask, most)
+        return mask | _spread(~mask, max(0, least - slots))
+
+
+def _spread(mask: Mask, count: int) -> Mask:
+    """Return the mask of `count` words of a mask, at even distances."""
+    positions, spread = np.flatnonzero(mask), np.zeros_like(mask)
+    spread[positions[np.arange(count) * len(positions) // max(count, 1)]] = True
+    return spread
