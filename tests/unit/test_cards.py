@@ -137,7 +137,10 @@ def test_a_tree_is_shown_with_a_few_branches(tmp_path: Path) -> None:
     EmbeddingSpace.from_pretrained(tmp_path / "made").save_pretrained(tmp_path / "again")
     again = (tmp_path / "again" / "README.md").read_text("utf-8")
     assert block(again, "text") == block(card, "text")
-    assert "## The tree" not in saved(lone_word(), tmp_path / "none")
+    # Only a tree that is stored too is shown.
+    space.with_hierarchy(None).save_pretrained(tmp_path / "bare")
+    space.write_card(tmp_path / "bare")
+    assert "## The tree" not in (tmp_path / "bare" / "README.md").read_text("utf-8")
 
 
 def test_header_says_what_is_known(tmp_path: Path) -> None:
