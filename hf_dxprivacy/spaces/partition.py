@@ -199,34 +199,40 @@ class Partition:
         bounds: NDArray[np.float64] = np.clip(reach, 0.0, np.finfo(np.float32).max, out=reach)
         return bounds
 
-    def _columns(self, rows: int) -> int:
-        """Return how many words so many inputs are multiplied with at once."""
-        del rows
-        return COLUMNS
-
     def _least(
         self, ids: NDArray[np.int64], queries: NDArray[np.floating], blocks: slice
     ) -> NDArray[np.floating]:
         """Return (blocks, m) least halves of squared distances, over the gaps of the words."""
         first, end = self.starts[blocks.start], self.starts[blocks.stop]
-        small = self._distances.vectors.size <= KEPT_NUMBERS
-        factors = self._all_factors[first:end] if small else self._factors(slice(first, end))
-        halves: NDArray[np.floating] = factors @ queries
+        halves = self._products(slice(first, end), queries)
         if self._gaps is not None:
-            halves /= self._gaps[self.order[first:end], None]
-        columns, places = self._own(ids, first, end)
-        halves[places, columns] = np.inf
-        # Several times faster than `reduceat`.
-        cuts = self.starts[blocks.start : blocks.stop + 1] - first
-        return np.stack([halves[a:b].min(axis=0) for a, b in pairwise(cuts)])
-
-    def _own(
-        self, ids: NDArray[np.int64], first: int, end: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return which inputs are words of some places, and at which of them."""
+            halves /= self._moved(self._gaps[self.order[first:end], None])
         places = self._places[ids].astype(np.int64)
-        columns = np.flatnonzero((ids >= 0) & (first <= places) & (places < end))
-        return columns, places[columns] - first
+        own = np.flatnonzero((ids >= 0) & (first <= places) & (places < end))
+        halves[self._moved(places[own] - first), self._moved(own)] = np.inf
+        cuts = self.starts[blocks.start : blocks.stop + 1] - first
+        return self._minima([halves[a:b] for a, b in pairwise(cuts)])
+
+    # Overridden for a device of torch.
+
+    def _columns(self, rows: int) -> int:
+        """Return how many words so many inputs are multiplied with at once."""
+        del rows
+        return COLUMNS
+
+    def _moved(self, array: NDArray[Any]) -> Any:
+        """Return an array where products are computed."""
+        return array
+
+    def _products(self, places: slice, queries: NDArray[np.floating]) -> Any:
+        """Return (places, m) products of the words at some places with queries."""
+        small = self._distances.vectors.size <= KEPT_NUMBERS
+        factors = self._all_factors[places] if small else self._factors(places)
+        return factors @ queries
+
+    def _minima(self, parts: list[Any]) -> NDArray[np.floating]:
+        """Return the minima of the columns of each part, several times faster than `reduceat`."""
+        return np.stack([part.min(axis=0) for part in parts])
 
     @lazy_property
     def _lattice(self) -> IntegerLattice:
@@ -310,25 +316,20 @@ class TorchPartition(Partition):
     def _columns(self, rows: int) -> int:
         return block_rows(self._torch, self._device, COPIES * 8 * rows)
 
-    def _least(
-        self, ids: NDArray[np.int64], queries: NDArray[np.floating], blocks: slice
-    ) -> NDArray[np.floating]:
-        first, end = self.starts[blocks.start], self.starts[blocks.stop]
+    def _moved(self, array: NDArray[Any]) -> Any:
+        return self._torch.from_numpy(np.ascontiguousarray(array)).to(self._device)
+
+    def _products(self, places: slice, queries: NDArray[np.floating]) -> Any:
         with full_float32(self._torch):
-            halves = self._moved_factors[first:end] @ self._moved(queries)
-        if self._gaps is not None:
-            halves /= self._moved(self._gaps[self.order[first:end], None])
-        columns, places = self._own(ids, first, end)
-        halves[self._moved(places), self._moved(columns)] = np.inf
-        cuts = self.starts[blocks.start : blocks.stop + 1] - first
-        least = self._torch.stack([halves[a:b].amin(dim=0) for a, b in pairwise(cuts)])
-        found: NDArray[np.floating] = least.cpu().numpy()
-        return found
+            return self._moved_factors[places] @ self._moved(queries)
+
+    def _minima(self, parts: list[Any]) -> NDArray[np.floating]:
+        minima: NDArray[np.floating] = (
+            self._torch.stack([p.amin(dim=0) for p in parts]).cpu().numpy()
+        )
+        return minima
 
     @lazy_property
     def _moved_factors(self) -> Any:
         blocks = metrics.blocks(0, len(self.order))
         return self._torch.cat([self._moved(self._factors(places)) for places in blocks])
-
-    def _moved(self, array: NDArray[Any]) -> Any:
-        return self._torch.from_numpy(np.ascontiguousarray(array)).to(self._device)

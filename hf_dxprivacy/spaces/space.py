@@ -418,8 +418,10 @@ class EmbeddingSpace(Distances, Publishable):
             name: np.unique(found[found >= 0])
             for name, found in ((name, self.ids(words)) for name, words in kin.items())
         }
-        if empty := [name for name, rows in groups.items() if not len(rows)]:
-            raise InvalidValueError(f"expected words of the space as kin of {', '.join(empty)}")
+        empty = [name for name, rows in groups.items() if not len(rows)]
+        if empty or not groups:
+            names = ", ".join(empty or FAMILIES)
+            raise InvalidValueError(f"expected words of the space as kin of {names}")
         shapes = tuple(shape for name in groups for shape in FAMILIES[name])
         places = [self.vectors[rows].mean(axis=0) for rows in groups.values()]
         counts = [len(FAMILIES[name]) for name in groups]

@@ -11,6 +11,7 @@ from hf_dxprivacy.mechanisms.sampler import RejectionSampler
 from hf_dxprivacy.randomness import RowStreams, keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.partition import TorchPartition
+from hf_dxprivacy.spaces.space import SpaceCache
 from laws import check_frequencies
 
 torch = pytest.importorskip("torch", reason="the extra gpu is not installed")
@@ -23,11 +24,8 @@ no_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds 
 
 def with_cells(space: EmbeddingSpace, device: str, cells: int) -> EmbeddingSpace:
     """Return a space that works out the bounds of so many cells on a device."""
-    other = object.__new__(EmbeddingSpace)
-    vars(other).update(vars(space))
     known = {(device, None): TorchPartition(space, device, cells)}
-    vars(other).update(_cells=known)
-    return other
+    return space._with(cache=SpaceCache(partitions=known))
 
 
 @pytest.mark.parametrize("device", ["cpu:0", pytest.param("cuda", marks=no_cuda)])

@@ -163,6 +163,7 @@ def test_shapes_are_stored_and_bound(space: EmbeddingSpace, tmp_path: Path) -> N
     [
         ({"animals": ["anna"]}, "to be one of 'numbers', 'times', 'codes', 'names'"),
         ({"names": ["zoe"]}, "expected words of the space as kin of names"),
+        ({}, "expected words of the space as kin of numbers, times, codes, names"),
     ],
 )
 def test_families_need_kin(plain: EmbeddingSpace, kin: dict[str, list[str]], message: str) -> None:
