@@ -219,15 +219,6 @@ class Hierarchy:
             sums = sums + sums[above]
         return sums[:-1]
 
-    def common_clusters(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the least cluster that holds both words of each pair of rows, (m,)."""
-        # The sentinel holds everything, so that no climb ends there.
-        starts, stops = np.append(self.starts, -1), np.append(self.starts + self.sizes, 2**31 - 1)
-        place = self.places[b]
-        return self._climbed(
-            self.homes[a], lambda around: (place < starts[around]) | (place >= stops[around])
-        )
-
     def _climbed(
         self, current: NDArray[np.int64], is_too_small: Callable[[NDArray[np.int64]], Any]
     ) -> NDArray[np.int64]:
@@ -251,8 +242,14 @@ class Hierarchy:
             b: (m,) rows.
         """
         known = (a >= 0) & (b >= 0)
+        place = self.places[b[known]]
+        # The sentinel holds everything, so that no climb ends there.
+        starts, stops = np.append(self.starts, -1), np.append(self.starts + self.sizes, 2**31 - 1)
+        common = self._climbed(
+            self.homes[a[known]], lambda around: (place < starts[around]) | (place >= stops[around])
+        )
         sizes = np.full(len(a), len(self) + 1, dtype=np.int64)
-        sizes[known] = self.sizes[self.common_clusters(a[known], b[known])]
+        sizes[known] = self.sizes[common]
         sizes[a == b] = 1
         return sizes
 
