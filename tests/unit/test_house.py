@@ -19,7 +19,7 @@ LIMITS = {
     "core lines": 14_600,  # trees, shapes and two mechanisms took 1,400; goal: 9,000
     "core modules": 70,  # goal: 60
     "entries": 25,
-    "layers": 12,  # goal: 10
+    "layers": 8,
     "exemptions": 0,
     "repeated names": 3,  # goal: 0
 }
