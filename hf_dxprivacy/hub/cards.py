@@ -395,20 +395,8 @@ def _card(
 
     provenance = provenance or {}
     licences: dict[str, Any] = {**licence_header(license, provenance, licence_file)}
-    license, file = licences["license"], licences.get("license_link")
     stated = _stated_licence(provenance)
-    if license == "unknown":
-        licence = (
-            "**Unknown.** The licence under which others may use this was not stated. Save again "
-            "with `license=` if the rights are yours to give."
-        )
-    elif license == "other":
-        text = f"; its text is in [{file}]({file})" if file else ""
-        licence = f"{plain(stated) if stated else 'A licence that the Hub does not list'}{text}."
-    else:
-        differs = stated is not None and _slug(stated) != license
-        licence = f"`{license}`."
-        licence += f" What it was made from is under: {plain(stated)}." if differs else ""
+    differs = stated is not None and _slug(stated) != licences["license"]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=False,  # Markdown: what is not ours goes through `plain` or `code`
@@ -416,7 +404,9 @@ def _card(
     )
     environment.filters |= {"plain": plain, "code": code}
     data = ModelCardData(**licences, library_name=LIBRARY_NAME, **(header or {}), tags=[*tags])
-    shown |= {"title": name.rpartition("/")[2], "name": json.dumps(name), "licence": licence}
+    shown |= {"title": name.rpartition("/")[2], "name": json.dumps(name)}
+    shown |= {"license": licences["license"], "licence_file": licences.get("license_link")}
+    shown |= {"stated": stated, "differs": differs}
     return environment.get_template(template).render(card_data=data.to_yaml(), **shown) + "\n"
 
 
