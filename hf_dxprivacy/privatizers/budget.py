@@ -10,7 +10,6 @@ from typing import Literal
 
 from hf_dxprivacy.errors import (
     BudgetExceededError,
-    InvalidTypeError,
     InvalidValueError,
     require_one_of,
     require_positive,
@@ -127,7 +126,12 @@ class PrivacyBudget:
                 "another process: leave num_proc= out, and release before data loaders start"
             )
         with self._lock:
-            metric = self._the_metric(expenses)
+            metrics = {self._metric, *(each.metric for each in expenses)} - {None}
+            if len(metrics) > 1:
+                raise InvalidValueError(
+                    "ε of different distances do not add up, and a budget was given to privatizers "
+                    f"of several: {', '.join(sorted(map(str, metrics)))}; use a budget for each"
+                )
             total = self._total_with(expenses)
             if total > _exact(self.epsilon):
                 blind = any(EVERYBODY in each.uses for each in expenses)
@@ -137,55 +141,25 @@ class PrivacyBudget:
                     + ("; every call without with_indices=True costs all rows" if blind else "")
                     + f". The budget: {self}"
                 )
-            self._metric, self._spent = metric, max(self._spent, total)
+            self._metric, self._spent = next(iter(metrics), None), max(self._spent, total)
             for each in filter(lambda each: each.uses, expenses):
                 key = each.purpose, _exact(each.epsilon)
                 self._uses.setdefault(key, Counter()).update(each.uses)
-
-    def _the_metric(self, expenses: Sequence[Expense]) -> str | None:
-        metrics = {self._metric, *(each.metric for each in expenses)} - {None}
-        if len(metrics) > 1:
-            raise InvalidValueError(
-                "ε of different distances do not add up, and a budget was given to privatizers of "
-                f"several: {', '.join(sorted(map(str, metrics)))}; use a budget for each"
-            )
-        return next(iter(metrics), None)
 
     def _total_with(self, expenses: Sequence[Expense]) -> Fraction:
         """Return the largest total of those that these expenses change."""
         added: dict[Account, Fraction] = {}
         for each in expenses:
-            price = _exact(each.epsilon)
             for account, count in each.uses.items():
-                added[account] = added.get(account, Fraction(0)) + count * price
+                more = count * _exact(each.epsilon)
+                added[account] = added.get(account, Fraction(0)) + more
         for_all = added.pop(EVERYBODY, None)
-        totals = [self._of(account) + more for account, more in added.items()]
-        if for_all is not None:
-            totals.append(self._spent)
+        totals = [] if for_all is None else [self._spent]
+        for account, total in added.items():
+            for (_, price), uses in self._uses.items():
+                total += (uses[account] + uses[EVERYBODY]) * price
+            totals.append(total)
         return max(totals, default=Fraction(0)) + (for_all or 0)
-
-    def _of(self, account: Account) -> Fraction:
-        return sum(
-            ((uses[account] + uses[EVERYBODY]) * price for (_, price), uses in self._uses.items()),
-            Fraction(0),
-        )
-
-
-def validate_budget(budget: PrivacyBudget | None, *units: BudgetUnit) -> PrivacyBudget | None:
-    """Require a budget to be a `PrivacyBudget` with one of these units.
-
-    Raises:
-        InvalidTypeError: If it is something else.
-        InvalidValueError: If its unit is another.
-    """
-    if budget is None:
-        return None
-    if not isinstance(budget, PrivacyBudget):
-        raise InvalidTypeError(
-            f"expected budget to be a PrivacyBudget, got a {type(budget).__name__}"
-        )
-    require_one_of(units, budget_unit=budget.unit)
-    return budget
 
 
 def _exact(epsilon: float) -> Fraction:

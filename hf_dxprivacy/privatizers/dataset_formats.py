@@ -86,10 +86,7 @@ class DatasetBatch:
         return columns
 
     def require(
-        self,
-        columns: Mapping[str, str],
-        outputs: Iterable[str] = (),
-        texts: Sequence[str] = (),
+        self, columns: Mapping[str, str], outputs: Iterable[str] = (), texts: Sequence[str] = ()
     ) -> None:
         """Require columns to be there, and outputs to overwrite no column but a text column.
 
@@ -237,18 +234,15 @@ class PandasBatch(DatasetBatch):
         return frame
 
 
-class PolarsBatch(DatasetBatch):
-    """A polars DataFrame."""
+class PolarsBatch(ArrowBatch):
+    """A polars DataFrame, as an Arrow table."""
 
-    def column(self, name: str) -> list[Any]:
-        """See base class."""
-        values: list[Any] = self.examples[name].to_list()
-        return values
+    def __init__(self, examples: Any, names: list[str], is_table: bool = True) -> None:
+        super().__init__(examples.to_arrow(), names, is_table)
 
     def with_columns(self, columns: dict[str, list[Any]], types: Mapping[str, ColumnType]) -> Any:
         """See base class."""
-        table = ArrowBatch(self.examples.to_arrow(), self.names).with_columns(columns, types)
-        return sys.modules["polars"].from_arrow(table)
+        return sys.modules["polars"].from_arrow(super().with_columns(columns, types))
 
 
 # Module and class of each kind of table, and its attribute with the names of the columns.

@@ -56,7 +56,7 @@ def _secret() -> bytes:
     path = cache_dir() / f"fingerprint-{os.getuid() if hasattr(os, 'getuid') else 'user'}.key"
     if path not in _secrets:
         try:
-            _secrets[path] = _read(path) or _made(path)
+            _secrets[path] = _read(path) or _make(path)
         except OSError as error:
             logger.warning(
                 "the fingerprints of `datasets` are salted with a secret file, which cannot be "
@@ -82,7 +82,7 @@ def _read(path: Path) -> bytes | None:
     return found if len(found) == SECRET_BYTES else None
 
 
-def _made(path: Path) -> bytes:
+def _make(path: Path) -> bytes:
     """Put a new secret into a file, or return the one that another process has put there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -148,7 +148,11 @@ def publishable(dataset: D) -> D:
         )
     features, form = dataset.features, dataset.format
     rows = dataset.with_format("arrow")
-    digest = _digest(rows)
+    # Of the values and their types: 64 bits, as a fingerprint is written.
+    digest = sha256(json.dumps(features.to_dict(), sort_keys=True).encode())
+    for table in rows.iter(BATCH):
+        digest.update(repr(table.to_pydict()).encode("utf-8", "surrogatepass"))
+    fingerprint = digest.hexdigest()[:16]
     # A copy: the old table may have rows and columns that are not selected any more, and is cut
     # into pieces as the originals were.
     copied = rows.map(
@@ -157,26 +161,19 @@ def publishable(dataset: D) -> D:
         batch_size=BATCH,
         writer_batch_size=BATCH,
         features=features,
-        new_fingerprint=digest,
+        new_fingerprint=fingerprint,
         desc="Copying released rows",
     )
-    table = features.arrow_schema.empty_table() if not len(rows) else copied.data.table
-    plain = table.replace_schema_metadata(None)
+    table = copied.data.table if len(rows) else features.arrow_schema.empty_table()
     result = Dataset(
-        plain, info=DatasetInfo(features=features), split=dataset.split, fingerprint=digest
+        table.replace_schema_metadata(None),
+        info=DatasetInfo(features=features),
+        split=dataset.split,
+        fingerprint=fingerprint,
     )
-    kwargs = form["format_kwargs"]
-    del form["format_kwargs"]
+    kwargs = form.pop("format_kwargs")
     return result.with_format(**form, **kwargs)
 
 
 def _same(batch: Any) -> Any:
     return batch
-
-
-def _digest(rows: "Dataset") -> str:
-    """Return 64 bits of a digest of the values and their types, as a fingerprint is written."""
-    digest = sha256(json.dumps(rows.features.to_dict(), sort_keys=True).encode())
-    for table in rows.iter(BATCH):
-        digest.update(repr(table.to_pydict()).encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()[:16]

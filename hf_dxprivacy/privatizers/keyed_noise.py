@@ -163,19 +163,6 @@ def _warn_of_guessable_seed() -> None:
     )
 
 
-def without_repetitions(ids_a: Ids, ids_b: Ids) -> tuple[Ids, Ids] | None:
-    """Return two sequences of as many words, with one place for each different word.
-
-    Returns:
-        One pair for each word; None if words are equal in one sequence where they differ in the
-        other.
-    """
-    pairs = np.unique(np.column_stack([ids_a, ids_b]), axis=0)
-    if not len(pairs) == len(np.unique(ids_a)) == len(np.unique(ids_b)):
-        return None
-    return pairs[:, 0], pairs[:, 1]
-
-
 def _secret(key: bytes | Path | None) -> int:
     """Return the number that a key stands for; no message ever shows the key."""
     if key is None:

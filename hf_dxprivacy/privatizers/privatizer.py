@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from hf_dxprivacy._runtime import SetOnce, lazy_property
-from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
+from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError, require_one_of
 from hf_dxprivacy.guarantee import PrivacyGuarantee
 from hf_dxprivacy.hub import ArtifactSource, HubOptions, Publishable, builtin_names, cards
 from hf_dxprivacy.mechanisms import MECHANISMS, Mechanism, required_index, resolve_mechanism
 from hf_dxprivacy.privatizers import config
-from hf_dxprivacy.privatizers.budget import BudgetUnit, PrivacyBudget, validate_budget
+from hf_dxprivacy.privatizers.budget import BudgetUnit, PrivacyBudget
 from hf_dxprivacy.privatizers.config import PrivatizerConfig, SpaceReference
 from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
 from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise
@@ -73,7 +73,13 @@ class Privatizer(SetOnce, Publishable):
         if isinstance(space, (str, Path)):
             space = EmbeddingSpace.from_pretrained(space, index=required_index(mechanism, options))
         self.mechanism = resolve_mechanism(mechanism, space, epsilon, options, device)
-        self.budget = validate_budget(budget, *units)
+        if budget is not None:
+            if not isinstance(budget, PrivacyBudget):
+                raise InvalidTypeError(
+                    f"expected budget to be a PrivacyBudget, got a {type(budget).__name__}"
+                )
+            require_one_of(units, budget_unit=budget.unit)
+        self.budget = budget
 
     def __getstate__(self) -> dict[str, Any]:
         state = {name: v for name, v in self.__dict__.items() if name not in self._derived}

@@ -24,7 +24,7 @@ from hf_dxprivacy.privatizers.dataset_formats import (
     SingleRow,
     column_names,
 )
-from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source, without_repetitions
+from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.slots import Selector
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -322,11 +322,7 @@ class DxPrivatizer(Privatizer):
         return released[self.output_columns[0]], counts[0]
 
     def _encode(
-        self,
-        name: str,
-        cells: Sequence[Any],
-        row_ids: RowIds,
-        batch: Mapping[str, list[Any]] | None,
+        self, name: str, cells: Sequence[Any], row_ids: RowIds, batch: Mapping[str, Any] | None
     ) -> EncodedText:
         rows = self._reader.read_column(cells, name, row_ids.indices)
         masks = None if self._selector is None else self._selector.masks(rows, batch)
@@ -339,9 +335,7 @@ class DxPrivatizer(Privatizer):
         )
 
     def _release(
-        self,
-        columns: Sequence[EncodedText],
-        on_counts: Callable[[WordCounts], None] | None,
+        self, columns: Sequence[EncodedText], on_counts: Callable[[WordCounts], None] | None
     ) -> dict[str, list[Any]]:
         """Charge the budget, draw other words, and return all output columns."""
         if self.budget is not None:
@@ -417,26 +411,26 @@ class DxPrivatizer(Privatizer):
         """The type of each output column."""
         types: dict[str, ColumnType] = {}
         types |= zip(self.output_columns, self.text_columns, strict=True)
-        types |= dict.fromkeys(self._mask_columns, lambda arrow: arrow.list_(arrow.bool_()))
-        pairs = dict.fromkeys(
-            self._spans_columns, lambda arrow: arrow.list_(arrow.list_(arrow.int64()))
-        )
-        return types | pairs
+        types |= dict.fromkeys(self._mask_columns, lambda pa: pa.list_(pa.bool_()))
+        types |= dict.fromkeys(self._spans_columns, lambda pa: pa.list_(pa.list_(pa.int64())))
+        return types
 
     # The bound of two texts
 
     def _bound(self, text_a: Any, text_b: Any) -> float:
-        """Bound the log-ratio of two texts; see `PrivacyGuarantee.bound`."""
+        """Bound the log-ratio of two texts, token lists or, for a selector of columns, rows."""
         first, second = self._encode_one(text_a), self._encode_one(text_b)
         if first.visible(0) != second.visible(0):
             return math.inf
-        if self.memoize != "user":
-            return self.mechanism.id_bound(first.inputs, second.inputs)
-        distinct = without_repetitions(first.inputs, second.inputs)
-        return math.inf if distinct is None else self.mechanism.id_bound(*distinct)
+        pairs = np.column_stack([first.inputs, second.inputs])
+        if self.memoize == "user":
+            # One pair for each different word. Words that are equal in one text only tell it apart.
+            pairs = np.unique(pairs, axis=0)
+            if any(len(np.unique(ids)) < len(pairs) for ids in pairs.T):
+                return math.inf
+        return self.mechanism.id_bound(pairs[:, 0], pairs[:, 1])
 
     def _encode_one(self, text: Any) -> EncodedText:
-        """Encode a text, a list of tokens or, for a selector of columns, a row."""
         name = self.text_columns[0]
         row = text if isinstance(text, Mapping) and self._selector is not None else {name: text}
         if name not in row:

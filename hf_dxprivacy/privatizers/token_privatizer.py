@@ -46,15 +46,10 @@ class EncodedTokens(EncodedColumn):
 
     @classmethod
     def encode(
-        cls,
-        name: str,
-        rows: Sequence[Ids | None],
-        row_ids: RowIds,
-        table: NDArray[np.int32],
+        cls, name: str, rows: Sequence[Ids | None], row_ids: RowIds, table: NDArray[np.int32]
     ) -> "EncodedTokens":
         """Look up token ids in a table of their rows of the space."""
-        lengths = [0 if row is None else len(row) for row in rows]
-        offsets = [*accumulate(lengths, initial=0)]
+        offsets = [*accumulate((0 if row is None else len(row) for row in rows), initial=0)]
         ids = table[_joined(rows)].astype(np.int64)
         return cls(name, row_ids, offsets, ids, ids != _KEPT, rows)
 
@@ -102,13 +97,10 @@ class TokenPrivatizer(Privatizer):
             makes one of all tokens; only those of the space ever come out.
         tokenizer: The tokenizer that made the ids: a `tokenizers.Tokenizer`, or one of
             `transformers` that is backed by it.
-        mechanism: A name ("hierarchical", "calibrated", "tem", "laplace", …), or a
-            `Mechanism` of the same space.
+        mechanism: As for `DxPrivatizer`.
         epsilon: ε > 0, per unit of the mechanism's metric. Always your decision; no default.
         ids_column: The column to privatize.
-        seed: None draws fresh noise. A whole number makes the result reproducible, whatever the
-            batch size and ``num_proc``; it must then stay secret and be hard to guess, as
-            ``secrets.randbits(128)`` is.
+        seed: As for `DxPrivatizer`.
         device: As for `DxPrivatizer`.
         budget: A `PrivacyBudget` with unit "word" that is charged before anything is released; a
             token counts as a word.
@@ -182,11 +174,9 @@ class TokenPrivatizer(Privatizer):
         """Privatize one example or a batch, as `Dataset.map` hands them over.
 
         Args:
-            examples: A row or a batch: a dict (of lists, arrays or tensors), or a table of pandas,
-                polars or Arrow.
-            indices: The row index or indices, with ``with_indices=True``; used with a seed,
-                and by a budget.
-            rank: The worker's number, with ``with_rank=True`` beside it; not used.
+            examples: As for `DxPrivatizer`; cells are lists, arrays or tensors of ids.
+            indices: As for `DxPrivatizer`.
+            rank: As for `DxPrivatizer`.
 
         Returns:
             The column of ids; for a table, the table with it.
@@ -306,18 +296,16 @@ class TokenPrivatizer(Privatizer):
 
     def _bound(self, ids_a: Any, ids_b: Any) -> float:
         """Bound the log-ratio of two sequences of ids; see `PrivacyGuarantee.bound`."""
-        first, second = (self._visible(token_ids) for token_ids in (ids_a, ids_b))
-        if not np.array_equal(first[0], second[0]):
-            return math.inf
-        return self.mechanism.id_bound(first[1], second[1])
-
-    def _visible(self, token_ids: Any) -> tuple[Ids, Ids]:
-        """Return the ids with a gap for each token drawn anew, and the inputs of those."""
-        row = token_vocabulary.read_row(token_ids, len(self._rows))
-        if row is None:
-            raise InvalidTypeError("expected two sequences of token ids, got a missing one")
-        rows = self._rows[row].astype(np.int64)
-        return np.where(rows == _KEPT, row, -1), rows[rows != _KEPT]
+        visible, inputs = [], []
+        for ids in (ids_a, ids_b):
+            row = token_vocabulary.read_row(ids, len(self._rows))
+            if row is None:
+                raise InvalidTypeError("expected two sequences of token ids, got a missing one")
+            rows = self._rows[row].astype(np.int64)
+            # With a gap for each token that is drawn anew.
+            visible.append(np.where(rows == _KEPT, row, -1))
+            inputs.append(rows[rows != _KEPT])
+        return self.mechanism.id_bound(*inputs) if np.array_equal(*visible) else math.inf
 
 
 def _digest(vocabulary: TokenVocabulary) -> str:

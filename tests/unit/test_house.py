@@ -27,7 +27,7 @@ LIMITS = {
 # Distinct functions and modules that a call goes through once it is warm. Draws are fresh, so that
 # a rare path may add a function.
 PATH_LIMITS = {
-    "privatizer(batch)": (66, 14),  # goal: 45, 8
+    "privatizer(batch)": (50, 11),  # 41, 10 if no bound fails to decide; goal: 45, 8
     "from_pretrained": (100, 22),  # goal: 40, 12
     "hf-dxprivacy privatize": (330, 40),  # goal: 120, 20
     "suggest_epsilon": (70, 16),
