@@ -82,17 +82,10 @@ class SetOnce:
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional module.
-
-    Args:
-        module: Dotted name of the module.
-        extra: The extra of this package that installs it.
-
-    Returns:
-        The imported module.
+    """Import an optional module by its dotted name.
 
     Raises:
-        MissingExtraError: If the module is not installed.
+        MissingExtraError: If it is not installed; names the extra of this package that has it.
     """
     try:
         return importlib.import_module(module)
@@ -127,20 +120,21 @@ def in_worker() -> bool:
 
 def limit_in_worker() -> None:
     """Give BLAS and OpenMP one thread if this process is a worker; cheap to call often."""
-    if not _state["limited"] and in_worker():
-        threadpoolctl.threadpool_limits(1)
-        _state["limited"] = True
+    if in_worker():
+        if not _state["limited"]:
+            threadpoolctl.threadpool_limits(1)
+            _state["limited"] = True
+        # OpenMP keeps this number per thread, so it is set where a search is called.
+        faiss.omp_set_num_threads(1)
 
 
 # Computed by NumPy and faiss, without torch.
 CPU = "cpu"
 
 # Bytes of one block of scores on a device, and the part of its free memory that one may take, so
-# that several processes find room beside each other.
-BLOCK_BYTES = 1 << 30
-SHARE = 4
-
-# What a processor works on at once; "cpu:0" is torch there, with the same code as on a GPU.
+# that several processes find room beside each other; and bytes of one on a processor, where "cpu:0"
+# is torch with the same code as on a GPU.
+BLOCK_BYTES, SHARE = 1 << 30, 4
 PROCESSOR_BYTES = 1 << 24
 
 # Replaced in a forked child, where no thread would release a lock that another thread had.
@@ -212,22 +206,13 @@ def full_float32(torch: Any) -> Iterator[None]:
     with _precision, ExitStack() as settings:
         for backend in (torch.backends.cuda, torch.backends.mkldnn):
             # Older versions of torch have no such setting for the processor.
-            if hasattr(backend, "matmul"):
-                settings.enter_context(_full_precision(backend.matmul))
+            if (matmul := getattr(backend, "matmul", None)) is not None:
+                # Since 2.9 there is a name for the precision; the older name may refuse to answer.
+                newer = hasattr(matmul, "fp32_precision")
+                name, full = ("fp32_precision", "ieee") if newer else ("allow_tf32", False)
+                settings.callback(setattr, matmul, name, getattr(matmul, name))
+                setattr(matmul, name, full)
         yield
-
-
-@contextmanager
-def _full_precision(matmul: Any) -> Iterator[None]:
-    # Since torch 2.9 there is a name for the precision, and the older name may refuse to answer.
-    newer = hasattr(matmul, "fp32_precision")
-    name, full = ("fp32_precision", "ieee") if newer else ("allow_tf32", False)
-    before = getattr(matmul, name)
-    setattr(matmul, name, full)
-    try:
-        yield
-    finally:
-        setattr(matmul, name, before)
 
 
 def _refused(device: str, error: Exception) -> InvalidValueError:
@@ -240,11 +225,3 @@ def _refused(device: str, error: Exception) -> InvalidValueError:
             "(no num_proc), or do nothing else with the GPU before the workers start"
         )
     return InvalidValueError(f"torch cannot compute on device={device!r}: {said}; {remedy}")
-
-
-def limit_threads_in_worker() -> None:
-    """Give faiss one thread if this process is a worker; cheap to call before every search."""
-    limit_in_worker()
-    if in_worker():
-        # OpenMP keeps this number per thread, so it is set where the search is called.
-        faiss.omp_set_num_threads(1)

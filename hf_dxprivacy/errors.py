@@ -65,38 +65,32 @@ def did_you_mean(given: str, choices: Iterable[str]) -> str:
 
 
 def describe_columns(names: Sequence[str], wanted: str) -> str:
-    """Describe the columns of data for an error message, without text of the data.
+    """Describe the columns of data for an error message, with a near match of the one wanted.
 
     A file without a header has a row of data in its place. The names are therefore shown only if
     there are several and none of them may be text.
-
-    Args:
-        names: The columns.
-        wanted: The name that was looked for, for a near match.
     """
-    plain = [name for name in names if _is_plain_name(name)]
-    if len(names) > 1 and len(plain) == len(names):
+    if _are_plain(names):
         shown = ", ".join(map(repr, names[:_SHOWN_NAMES]))
         more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-        return f"the columns are {shown}{more}{did_you_mean(wanted, plain)}"
-    count = {0: "there is none at all", 1: "there is one column"}.get(
-        len(names), f"there are {len(names)} columns"
-    )
-    hidden = ", whose name is not shown because it may be text" if len(names) == 1 else ""
-    hidden = ", whose names are not shown because they may be text" if len(names) > 1 else hidden
-    return count + hidden
+        return f"the columns are {shown}{more}{did_you_mean(wanted, names)}"
+    if len(names) <= 1:
+        one = "there is one column, whose name is not shown because it may be text"
+        return one if names else "there is none at all"
+    return f"there are {len(names)} columns, whose names are not shown because they may be text"
 
 
 def describe_column(names: Sequence[str], at: int) -> str:
     """Describe one of the columns of data: by its name, or by its number if that may be text."""
-    shown = len(names) > 1 and all(map(_is_plain_name, names))
-    return f"column {names[at]!r}" if shown else f"column {at + 1}"
+    return f"column {names[at]!r}" if _are_plain(names) else f"column {at + 1}"
 
 
-def _is_plain_name(name: str) -> bool:
-    """Tell whether a name of a column is one word, as no text is."""
-    plain = name.replace("-", "_").replace(".", "_").isidentifier()
-    return plain and len(name) <= _SHOWN_CHARACTERS
+def _are_plain(names: Sequence[str]) -> bool:
+    """Tell whether there are several names and each is one word, as no text is."""
+    return len(names) > 1 and all(
+        name.replace("-", "_").replace(".", "_").isidentifier() and len(name) <= _SHOWN_CHARACTERS
+        for name in names
+    )
 
 
 def require_positive(hint: str = "", **named: float) -> None:
@@ -111,31 +105,21 @@ def require_positive(hint: str = "", **named: float) -> None:
         InvalidValueError: If a value is not finite or not above zero.
     """
     for name, value in named.items():
-        _require_real(name, value)
-        if not (math.isfinite(value) and value > 0):
-            raise InvalidValueError(
-                _with_hint(f"expected {name} > 0 and finite, got {name}={value}", hint)
-            )
+        _require(0 < _real(name, value) < math.inf, f"{name} > 0 and finite", name, value, hint)
 
 
 def require_within(low: float, high: float, hint: str = "", **named: float) -> None:
     """Require every named number to lie in the closed interval [low, high]."""
     for name, value in named.items():
-        _require_real(name, value)
-        if not low <= value <= high:
-            raise InvalidValueError(
-                _with_hint(f"expected {low} <= {name} <= {high}, got {name}={value}", hint)
-            )
+        allowed = low <= _real(name, value) <= high
+        _require(allowed, f"{low} <= {name} <= {high}", name, value, hint)
 
 
 def require_between(low: float, high: float, hint: str = "", **named: float) -> None:
     """Require every named number to lie in the open interval (low, high)."""
     for name, value in named.items():
-        _require_real(name, value)
-        if not low < value < high:
-            raise InvalidValueError(
-                _with_hint(f"expected {low} < {name} < {high}, got {name}={value}", hint)
-            )
+        allowed = low < _real(name, value) < high
+        _require(allowed, f"{low} < {name} < {high}", name, value, hint)
 
 
 def require_at_least(bound: int, hint: str = "", **named: int) -> None:
@@ -145,10 +129,7 @@ def require_at_least(bound: int, hint: str = "", **named: int) -> None:
             raise InvalidTypeError(
                 f"expected {name} to be an integer, got {name}={value!r} ({type(value).__name__})"
             )
-        if value < bound:
-            raise InvalidValueError(
-                _with_hint(f"expected {name} >= {bound}, got {name}={value}", hint)
-            )
+        _require(value >= bound, f"{name} >= {bound}", name, value, hint)
 
 
 def require_one_of(choices: Iterable[object], **named: object) -> None:
@@ -156,11 +137,11 @@ def require_one_of(choices: Iterable[object], **named: object) -> None:
     allowed = list(choices)
     for name, value in named.items():
         if value not in allowed:
-            listed = ", ".join(repr(choice) for choice in allowed)
+            listed = ", ".join(map(repr, allowed))
             raise InvalidValueError(f"expected {name} to be one of {listed}; got {name}={value!r}")
 
 
-def _require_real(name: str, value: object) -> None:
+def _real(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InvalidTypeError(
             f"expected {name} to be a number, got {name}={value!r} ({type(value).__name__})"
@@ -171,7 +152,10 @@ def _require_real(name: str, value: object) -> None:
         raise InvalidValueError(
             f"expected {name} in the range of float64, got an integer beyond 1.8e308"
         ) from None
+    return value
 
 
-def _with_hint(message: str, hint: str) -> str:
-    return f"{message}; {hint}" if hint else message
+def _require(allowed: bool, expected: str, name: str, value: object, hint: str) -> None:
+    if not allowed:
+        remedy = f"; {hint}" if hint else ""
+        raise InvalidValueError(f"expected {expected}, got {name}={value}{remedy}")

@@ -1,10 +1,11 @@
 """Nearest vectors: a deterministic function of a noisy vector, hence free of privacy cost."""
 
 from hf_dxprivacy.search.ann_index import VectorIndex, build_index, compare_with_flat
-from hf_dxprivacy.search.knn import nearest_euclidean, nearest_to_sums
+from hf_dxprivacy.search.knn import ExactSearch, nearest_euclidean, nearest_to_sums
 from hf_dxprivacy.search.lorentz import nearest_poincare
 
 __all__ = [
+    "ExactSearch",
     "VectorIndex",
     "build_index",
     "compare_with_flat",

@@ -10,7 +10,7 @@ import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 
-from hf_dxprivacy._runtime import lazy_property, limit_threads_in_worker
+from hf_dxprivacy._runtime import lazy_property, limit_in_worker
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.search.knn import compare_all, nearest_euclidean, rank
 
@@ -91,8 +91,7 @@ class VectorIndex:
         found = self.candidates(queries, SHORTLIST)
         none = found[:, 0] < 0
         found = np.where(found < 0, np.where(none, 0, found[:, 0])[:, None], found)
-        found.sort(axis=1)
-        nearest, _ = rank(queries, self.vectors, found)
+        nearest = rank(queries, self.vectors, found)
         nearest[none] = compare_all(queries[none], self.vectors)
         return nearest
 
@@ -106,7 +105,7 @@ class VectorIndex:
         Returns:
             (m, size) int64 rows of `vectors`; −1 at the end where the index finds fewer.
         """
-        limit_threads_in_worker()
+        limit_in_worker()
         found: NDArray[np.int64] = self._index.search(queries, size)[1]
         return found
 
@@ -120,25 +119,18 @@ class VectorIndex:
             raise ArtifactError(f"not an index that faiss can read: {_reason(error)}") from error
         # faiss checks all but the last item, of which it would read what lies behind the content.
         # Another version may write the same index in another length.
-        if self.faiss_version == faiss.__version__ and _length(index) != self.content.size:
-            raise ArtifactError(
-                f"expected an index of {_length(index)} bytes, got {self.content.size}; it is "
-                "truncated or has something appended"
+        if self.faiss_version == faiss.__version__:
+            written: list[int] = []
+            writer = faiss.PyCallbackIOWriter(  # type: ignore[attr-defined]
+                lambda block: written.append(len(block))
             )
+            faiss.write_index(index, writer)
+            if sum(written) != self.content.size:
+                raise ArtifactError(
+                    f"expected an index of {sum(written)} bytes, got {self.content.size}; it is "
+                    "truncated or has something appended"
+                )
         return index
-
-
-def _length(index: Any) -> int:
-    """Return in how many bytes faiss writes an index, without keeping them."""
-    written = 0
-
-    def count(block: bytes) -> None:
-        nonlocal written
-        written += len(block)
-
-    writer = faiss.PyCallbackIOWriter(count)  # type: ignore[attr-defined]
-    faiss.write_index(index, writer)
-    return written
 
 
 def build_index(vectors: NDArray[np.float32], kind: str) -> VectorIndex:
@@ -154,7 +146,13 @@ def build_index(vectors: NDArray[np.float32], kind: str) -> VectorIndex:
         InvalidValueError: If faiss refuses the factory string for these vectors, or the index does
             not search by L2 distance.
     """
-    factory = _factory(kind, len(vectors))
+    if not isinstance(kind, str):
+        raise InvalidTypeError(f"expected the kind of index to be a string, got {kind!r}")
+    cells = max(1, min(round(4 * len(vectors) ** 0.5), len(vectors) // 4))
+    # The cells are found through a graph: a comparison with all of them is a matrix product, whose
+    # rounding, and so the choice of the last cells, depends on the number of queries in a call.
+    ivf = f"IVF{cells}_HNSW32,Flat"
+    factory = {"flat": "Flat", "ivf": ivf, "hnsw": "HNSW32"}.get(kind, kind)
     if fatal := FATAL.search(factory):
         raise InvalidValueError(
             f"the index {kind!r} has no cells or links: {fatal[0]!r}; take more"
@@ -174,16 +172,6 @@ def build_index(vectors: NDArray[np.float32], kind: str) -> VectorIndex:
             f"{vectors.shape[1]} dimensions: {_reason(error)}; 'ivf' and 'hnsw' suit any"
         ) from error
     return VectorIndex(kind, factory, faiss.serialize_index(index), vectors)
-
-
-def _factory(kind: str, size: int) -> str:
-    if not isinstance(kind, str):
-        raise InvalidTypeError(f"expected the kind of index to be a string, got {kind!r}")
-    cells = max(1, min(round(4 * size**0.5), size // 4))
-    # The cells are found through a graph: a comparison with all of them is a matrix product, whose
-    # rounding, and so the choice of the last cells, depends on the number of queries in a call.
-    ivf = f"IVF{cells}_HNSW32,Flat"
-    return {"flat": "Flat", "ivf": ivf, "hnsw": "HNSW32"}.get(kind, kind)
 
 
 def _configure(index: Any) -> None:

@@ -52,14 +52,9 @@ def nearest_poincare(
 def lifted_points(
     points: NDArray[np.floating], gaps: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what a lifted query is multiplied with for its scores, and how far they may be off.
+    """Return (n+2, V) columns (1, ‖u‖², u)/(1−‖u‖²) to multiply lifted queries with for scores.
 
-    Args:
-        points: (V, n), norms below 1.
-        gaps: (V,) 1−‖u‖² of the points.
-
-    Returns:
-        (n+2, V) columns (1, ‖u‖², u)/(1−‖u‖²), and (V,) bounds of the rounding of scores.
+    And (V,) bounds of the rounding of these scores. Arguments as for `nearest_poincare`.
     """
     planes = np.column_stack([np.ones(len(points)), 1.0 - gaps, points]) / gaps[:, None]
     # The terms of ‖q‖²+‖u‖²−2⟨q,u⟩ are at most 1 each.

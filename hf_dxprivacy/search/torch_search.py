@@ -1,4 +1,4 @@
-"""The searches of this package on a device of torch; the answers are those of the processor.
+"""The exact searches on a device of torch; the answers are those of the processor.
 
 A device finds candidates and says how sure they are. Whatever rounding could decide is decided on
 the processor, by the code that decides it there anyway.
@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import block_rows, full_float32, open_device
-from hf_dxprivacy.search.knn import nearest_euclidean, rounding, squared_norms
+from hf_dxprivacy.search.knn import ExactSearch, squared_norms
 from hf_dxprivacy.search.lorentz import lifted_points, lifted_queries, nearest_poincare
 
 # Copies of a row of scores that a device holds at once: the row, and the room to select from it.
 COPIES = 4
 
 
-class TorchEuclidean:
+class TorchEuclidean(ExactSearch):
     """Exact search in L2, with candidates from a device.
 
     Args:
@@ -26,41 +26,31 @@ class TorchEuclidean:
     """
 
     def __init__(self, vectors: NDArray[np.float32], device: str) -> None:
+        super().__init__(vectors)
         self._torch, self._device = open_device(device)
-        self._vectors = vectors
         self._transposed = self._torch.tensor(vectors, device=self._device).T
-        squared = squared_norms(vectors)
         with np.errstate(over="ignore"):
-            self._squared = self._moved(squared.astype(np.float32))
-        self._largest = float(squared.max() ** 0.5)
-
-    def nearest(self, queries: NDArray[np.floating]) -> NDArray[np.int64]:
-        """Return the row of the nearest vector for each query; see `nearest_euclidean`."""
-        return nearest_euclidean(queries, self._vectors, self._shortlist)
+            squared = squared_norms(vectors).astype(np.float32)
+        self._squared = self._torch.from_numpy(squared).to(self._device)
 
     def _shortlist(
         self, queries: NDArray[np.float32], size: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         found = np.empty((len(queries), size), dtype=np.int64)
-        last = np.empty(len(queries))
-        moved = self._moved(queries)
+        margins = np.empty(len(queries))
+        moved = self._torch.from_numpy(queries).to(self._device)
         step = block_rows(self._torch, self._device, COPIES * 4 * len(self._vectors))
         for start in range(0, len(queries), step):
             part = slice(start, start + step)
             with full_float32(self._torch):
                 # ‖u‖²−2⟨q,u⟩
                 scores = self._torch.addmm(self._squared, moved[part], self._transposed, alpha=-2)
-            least, rows = scores.topk(size, largest=False)
-            found[part] = rows.cpu().numpy()
-            last[part] = least[:, -1].cpu().numpy()
-        norms = np.sqrt(squared_norms(queries))
-        error = rounding(norms, self._largest, queries.shape[1])
-        with np.errstate(invalid="ignore"):
-            # NaN or −∞ where float32 overflows, which makes the query unsure.
-            return found, last + norms**2 - error
-
-    def _moved(self, array: NDArray[Any]) -> Any:
-        return self._torch.from_numpy(array).to(self._device)
+            least, rows = scores.topk(size + 1, largest=False)
+            found[part] = rows[:, :size].cpu().numpy()
+            ends = least[:, [0, size]].cpu().numpy().astype(np.float64)
+            with np.errstate(invalid="ignore"):
+                margins[part] = ends[:, 1] - ends[:, 0]
+        return found, margins
 
 
 class TorchPoincare:
@@ -77,8 +67,7 @@ class TorchPoincare:
     ) -> None:
         self._torch, self._device = open_device(device)
         self._points, self._gaps = points, gaps
-        planes, errors = lifted_points(points, gaps)
-        self._planes, self._errors = self._moved(planes), self._moved(errors)
+        self._planes, self._errors = map(self._moved, lifted_points(points, gaps))
 
     def nearest(self, queries: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the row of the nearest point for each query; see `nearest_poincare`."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy.search import knn, nearest_euclidean
-from hf_dxprivacy.search.knn import rounding, rows_within, two_nearest
+from hf_dxprivacy.search.knn import rounding
 
 
 @pytest.fixture(params=[1, 3])
@@ -27,52 +27,33 @@ def squared_distances(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("size", [1, 2, 16, 17, 100])
-def test_the_nearest_and_how_near_the_next_one_is(size: int) -> None:
+@pytest.mark.parametrize("size", [2, 16, 17, 48, 100])
+@pytest.mark.parametrize("copies", [1, 2])
+def test_the_nearest_and_how_near_the_next_one_is(size: int, copies: int) -> None:
     rng = np.random.default_rng(size)
-    vectors = rng.normal(size=(size, 5)).astype(np.float32)
+    vectors = np.tile(rng.normal(size=(size, 5)).astype(np.float32), (copies, 1))
     queries = rng.normal(size=(40, 5)).astype(np.float32)
-    found = two_nearest(queries, vectors)
-    squared = np.pad(squared_distances(queries, vectors), ((0, 0), (0, 1)), constant_values=np.inf)
-    np.testing.assert_array_equal(found.rows, squared.argmin(axis=1))
-    starts = range(0, size, 16)
-    within = np.stack([squared[:, start : start + 16].min(axis=1) for start in starts])
-    np.testing.assert_allclose(found.blocks, within, rtol=1e-4, atol=1e-5)
+    found, margins = knn.ExactSearch(vectors)._shortlist(queries, 1)
+    squared = squared_distances(queries, vectors)
+    least = np.take_along_axis(squared, found, axis=1)[:, 0]
     squared.sort(axis=1)
-    np.testing.assert_allclose(found.least, squared[:, 0], rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(found.second, squared[:, 1], rtol=1e-4, atol=1e-5)
-    assert found.largest == pytest.approx((vectors**2).sum(axis=1).max())
+    np.testing.assert_allclose(least, squared[:, 0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(margins, squared[:, 1] - squared[:, 0], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.usefixtures("small_blocks")
-def test_pieces_may_come_in_any_order() -> None:
-    rng = np.random.default_rng(7)
-    vectors = np.tile(rng.normal(size=(50, 5)).astype(np.float32), (2, 1))
-    queries = rng.normal(size=(40, 5)).astype(np.float32)
-    expected = two_nearest(queries, vectors)
-    for _ in range(5):
-        scan = knn._Scan(queries, vectors)
-        pieces = np.array([(block, start) for block in range(7) for start in range(0, 40, 7)])
-        for block, start in rng.permutation(pieces).tolist():
-            scan.add((block, start))
-        np.testing.assert_array_equal(scan.least, expected.least)
-        np.testing.assert_array_equal(scan.second, expected.second)
-        np.testing.assert_array_equal(scan.blocks, expected.blocks)
-        assert scan.largest.max() == expected.largest
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_pairs_within_limits() -> None:
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def test_a_shortlist_and_how_near_the_next_one_is(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(1)
     vectors = rng.normal(size=(100, 5)).astype(np.float32)
     queries = rng.normal(size=(40, 5)).astype(np.float32)
-    limits = rng.choice([-np.inf, 1.0, 4.0, np.inf], size=40)
-    least = two_nearest(queries, vectors).blocks
-    found = np.concatenate(
-        [np.stack(p) for p in rows_within(queries, vectors, limits, least)], axis=1
-    )
-    expected = np.argwhere(squared_distances(queries, vectors) <= limits[:, None])
-    np.testing.assert_array_equal(found.T[np.lexsort(found[::-1])], expected)
+    monkeypatch.setattr(knn, "BLOCK_BYTES", rows * 4 * len(vectors))
+    found, margins = knn.ExactSearch(vectors)._shortlist(queries, 64)
+    squared = squared_distances(queries, vectors)
+    np.testing.assert_array_equal(np.sort(found), np.sort(squared.argsort(axis=1)[:, :64]))
+    squared.sort(axis=1)
+    np.testing.assert_allclose(margins, squared[:, 64] - squared[:, 0], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -123,17 +104,21 @@ def test_rounding_is_within_its_bound(dim: int, kind: str) -> None:
     assert (spread <= bound).all()
 
 
-def test_few_comparisons_are_left_to_float64(monkeypatch: pytest.MonkeyPatch) -> None:
-    compared, close = [], []
+@pytest.mark.parametrize("copies", [1, 3, 70])
+def test_few_comparisons_are_left_to_float64(copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared, listed = [], []
+    shortlist, compare_all = knn.ExactSearch._shortlist, knn.compare_all
     monkeypatch.setattr(
-        knn, "compare_all", lambda q, _: compared.append(len(q)) or np.zeros(len(q), int)
+        knn, "compare_all", lambda q, v: (compared.append(len(q)), compare_all(q, v))[1]
     )
-    among = knn._among_close
     monkeypatch.setattr(
-        knn, "_among_close", lambda q, *rest: (close.append(len(q)), among(q, *rest))[1]
+        knn.ExactSearch,
+        "_shortlist",
+        lambda self, q, size: (listed.append((len(q), size)), shortlist(self, q, size))[1],
     )
     rng = np.random.default_rng(4)
-    vectors = rng.normal(size=(3000, 50)).astype(np.float32)
-    nearest_euclidean(vectors[:1000] + rng.normal(size=(1000, 50)), vectors)
-    assert compared == [0]
-    assert close[0] < 20
+    vectors = np.tile(rng.normal(size=(1000, 50)).astype(np.float32), (copies, 1))
+    nearest_euclidean(vectors[:300] + rng.normal(size=(300, 50)), vectors)
+    assert listed[0] == (300, 1)
+    assert sum(count for count, _ in listed[1:]) < 10 if copies == 1 else listed[1] == (300, 64)
+    assert compared == [300 if copies > 64 else 0]
