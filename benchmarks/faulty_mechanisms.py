@@ -216,7 +216,7 @@ class EuclideanAddition(HyperbolicLaplace):
     """Noise is added as if the ball were flat; what leaves the ball is put back into it."""
 
     def _draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
-        noisy = self.space.points(ids) + streams.draw(self._law, positions)
+        noisy = self.space.points(ids) + streams.draw(self._sample_noise, positions)
         lengths = np.linalg.norm(noisy, axis=1, keepdims=True)
         noisy /= np.maximum(1.0, lengths / (1.0 - 1e-5))
         return nearest_poincare(noisy, self.space.vectors, boundary_gap(self.space.vectors))

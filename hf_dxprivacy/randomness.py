@@ -27,6 +27,9 @@ KEY_BYTES = 32
 # Draws n independent values (one a row) from a generator.
 Sampler = Callable[[np.random.Generator, int], NDArray[np.floating]]
 
+# Draws numbers in [0, 1), in float64.
+uniforms: Sampler = np.random.Generator.random
+
 _local = threading.local()
 
 

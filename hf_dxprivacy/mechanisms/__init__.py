@@ -58,17 +58,12 @@ def create_mechanism(name: str, space: EmbeddingSpace, epsilon: float, **options
         InvalidValueError: If the name is unknown, or the mechanism refuses a value.
         InvalidTypeError: If the mechanism has no such option.
     """
-    check_options(name, options)
+    _check_options(name, options)
     return MECHANISMS[name](space, epsilon, **options)
 
 
-def check_options(name: str, options: Iterable[str]) -> None:
-    """Require a mechanism to have options of these names.
-
-    Raises:
-        InvalidValueError: If there is no such mechanism.
-        InvalidTypeError: If it has no such option.
-    """
+def _check_options(name: str, options: Iterable[str]) -> None:
+    """Require a mechanism to be known and to have options of these names."""
     require_one_of(MECHANISMS, mechanism=name)
     own = MECHANISMS[name].options
     for option in sorted(set(options) - set(own)):
@@ -97,7 +92,7 @@ def required_index(mechanism: str | Mechanism | None, options: Mapping[str, Any]
     if kind == FLAT:
         return None
     if isinstance(mechanism, str):
-        check_options(mechanism, ("index",))
+        _check_options(mechanism, ("index",))
     return kind
 
 
@@ -125,33 +120,25 @@ def resolve_mechanism(
     """
     # First, since what follows may calibrate for minutes.
     check_device(device)
-    found = _found(mechanism, space, epsilon, options)
-    return found if device == CPU else found.to(device)
-
-
-def _found(
-    mechanism: str | Mechanism | None,
-    space: EmbeddingSpace,
-    epsilon: float | None,
-    options: Mapping[str, Any],
-) -> Mechanism:
     if isinstance(mechanism, Mechanism):
-        if mechanism.space is not space or options or epsilon not in (None, mechanism.epsilon):
+        found = mechanism
+        if found.space is not space or options or epsilon not in (None, found.epsilon):
             raise InvalidValueError(
                 "a ready-made mechanism brings its own space, epsilon and options; pass that same "
-                f"space and leave the others out (its epsilon is {mechanism.epsilon})"
+                f"space and leave the others out (its epsilon is {found.epsilon})"
             )
-        return mechanism
-    if epsilon is None:
+    elif epsilon is None:
         raise InvalidValueError(
             "epsilon is missing: how much privacy to give is your decision, so there is no default;"
             " pass epsilon=, per unit of the space's metric (1 is one step to the nearest "
             "neighbour in the built-in spaces)"
         )
-    if mechanism is None:
+    elif mechanism is None:
         raise InvalidValueError(
             "mechanism is missing: ε means another thing for each, so there is no default; pass "
             f"mechanism= one of {', '.join(map(repr, MECHANISMS))}. 'hierarchical' is recommended, "
             "for a space with a tree (space.build_hierarchy() makes one)"
         )
-    return create_mechanism(mechanism, space, epsilon, **options)
+    else:
+        found = create_mechanism(mechanism, space, epsilon, **options)
+    return found if device == CPU else found.to(device)

@@ -7,7 +7,7 @@ original or an unrelated one, hardly ever one near to the original (Asghar et al
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import ClassVar, TypeVar
 
@@ -23,16 +23,31 @@ from hf_dxprivacy.errors import (
     require_within,
 )
 from hf_dxprivacy.guarantee import upward
-from hf_dxprivacy.mechanisms.base import Mechanism
+from hf_dxprivacy.mechanisms.base import Ids, Mechanism, Reals
 from hf_dxprivacy.mechanisms.mahalanobis import RegularizedMahalanobis, regularized_mahalanobis
 from hf_dxprivacy.noise import multivariate_laplace
-from hf_dxprivacy.randomness import RowStreams, Sampler
-from hf_dxprivacy.search import nearest_euclidean, nearest_to_sums
+from hf_dxprivacy.randomness import RowStreams, Sampler, uniforms
+from hf_dxprivacy.search import ExactSearch, nearest_to_sums
 from hf_dxprivacy.search.torch_search import TorchEuclidean
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 # Bytes of one block of distances (words by vocabulary).
 BLOCK_BYTES = 1 << 24
+
+# How many neighbours of the word found are drawn from, if any are.
+NEIGHBOURS = 100
+RESAMPLING = ("resample", "resample_neighbours")
+
+# Exact search, which needs no index.
+FLAT = "flat"
+
+# Up to this many dimensions noise is drawn in double precision. In single precision noise from a
+# word far out lands on multiples of the spacing of float32 there, and never reaches words between
+# them, whose release would show that the input was another (after Mironov, CCS 2012).
+FEW_DIMENSIONS = 4
+
+# Finds the row of the nearest vector for each of (m, n) noisy ones.
+Search = Callable[[Reals], Ids]
 
 
 class NeighbourRanks:
@@ -57,18 +72,8 @@ class NeighbourRanks:
         self._lists = np.empty((len(space), len(ranks)), dtype=np.int32)
         self._known = np.zeros(len(space), dtype=bool)
 
-    def resample(
-        self, words: NDArray[np.int64], uniform: NDArray[np.floating]
-    ) -> NDArray[np.int64]:
-        """Replace words.
-
-        Args:
-            words: (m,) rows of the vocabulary.
-            uniform: (m,) numbers in [0, 1), one for each.
-
-        Returns:
-            (m,) rows of the vocabulary.
-        """
+    def resample(self, words: Ids, uniform: NDArray[np.floating]) -> Ids:
+        """Replace (m,) rows of the vocabulary, by (m,) numbers in [0, 1), one for each."""
         ranks = np.searchsorted(self._cumulative, uniform, side="right")
         # The sum of the weights may be rounded to less than 1.
         ranks = np.minimum(ranks, len(self._cumulative) - 1)
@@ -78,9 +83,9 @@ class NeighbourRanks:
         result[moved] = self._lists[words[moved], ranks[moved]]
         return result
 
-    def _rank_around(self, words: NDArray[np.int64]) -> None:
-        """Make the lists of those words that have none."""
-        missing = words[~self._known[words]]
+    def _rank_around(self, words: Ids) -> None:
+        """Make the lists of those words that have none, nearest first, ties by row."""
+        missing, count = words[~self._known[words]], self._lists.shape[1]
         step = max(1, BLOCK_BYTES // (8 * len(self._space)))
         for start in range(0, len(missing), step):
             block = missing[start : start + step]
@@ -88,28 +93,9 @@ class NeighbourRanks:
             # Before those at the same place.
             distances[np.arange(len(block)), block] = -1.0
             for word, row in zip(block, distances, strict=True):
-                self._lists[word] = _nearest(row, self._lists.shape[1])
+                near = np.flatnonzero(row <= np.partition(row, count - 1)[count - 1])
+                self._lists[word] = near[np.argsort(row[near], kind="stable")[:count]]
             self._known[block] = True
-
-
-def _nearest(distances: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """Return the columns of the least distances, nearest first, ties by column."""
-    near = np.flatnonzero(distances <= np.partition(distances, count - 1)[count - 1])
-    return near[np.argsort(distances[near], kind="stable")[:count]]
-
-
-def uniforms(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-    """Draw what `NeighbourRanks.resample` needs for words, (size,)."""
-    return rng.random(size)
-
-
-# How many neighbours of the word found are drawn from, if any are.
-NEIGHBOURS = 100
-
-RESAMPLING = ("resample", "resample_neighbours")
-
-# Finds the row of the nearest vector for each of (m, n) noisy ones.
-Search = Callable[[NDArray[np.float64]], NDArray[np.int64]]
 
 
 class NoiseMechanism(Mechanism):
@@ -141,7 +127,7 @@ class NoiseMechanism(Mechanism):
         self.resample_neighbours = int(resample_neighbours)
 
     @property
-    def law(self) -> dict[str, float | str | None]:
+    def noise_parameters(self) -> dict[str, float | str | None]:
         """The parameters that decide what is drawn: those of resampling only if it is done."""
         unused = RESAMPLING if self.resample is None else ()
         return {name: value for name, value in self.parameters.items() if name not in unused}
@@ -152,18 +138,14 @@ class NoiseMechanism(Mechanism):
             return None
         return NeighbourRanks(self.space, self.resample * self.epsilon, self.resample_neighbours)
 
-    def _draw(
-        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def _draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
         found = self._find(ids, streams, positions)
         if self._neighbours is None:
             return found
         return self._neighbours.resample(found, streams.draw(uniforms, positions))
 
     @abstractmethod
-    def _find(
-        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def _find(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
         """Find the nearest word to a noisy point for each id."""
 
     def _assumptions(self) -> tuple[str, ...]:
@@ -175,14 +157,6 @@ class NoiseMechanism(Mechanism):
             "output, not the guarantee: the neighbours are public.",
         )
 
-
-# Exact search, which needs no index.
-FLAT = "flat"
-
-# Up to this many dimensions noise is drawn in double precision. In single precision noise from a
-# word far out lands on multiples of the spacing of float32 there, and never reaches words between
-# them, whose release would show that the input was another (after Mironov, CCS 2012).
-FEW_DIMENSIONS = 4
 
 L = TypeVar("L", bound="MultivariateLaplace")
 
@@ -218,15 +192,21 @@ class MultivariateLaplace(NoiseMechanism):
         resample_neighbours: int = NEIGHBOURS,
     ) -> None:
         super().__init__(space, epsilon, resample, resample_neighbours)
-        _require_index(space, index)
+        if not isinstance(index, str):
+            raise InvalidTypeError(f"expected index to be a string such as 'flat', got {index!r}")
+        found = None if space.index is None else space.index.kind
+        if index not in (FLAT, found):
+            has = "none" if found is None else f"one of kind {found!r}"
+            raise InvalidValueError(
+                f"index={index!r} needs a space with that index, this one has {has}; make one with "
+                f"space.build_index({index!r}), load a space that was saved with one by "
+                f"EmbeddingSpace.from_pretrained(..., index={index!r}), or search exactly with "
+                "index='flat'"
+            )
         self.index = index
 
     def to(self: L, device: str) -> L:
-        """Return this mechanism, searching on another device; see `Mechanism.to`.
-
-        Raises:
-            InvalidValueError: If there is no such device, or the search is by an index.
-        """
+        """Return this mechanism, searching on another device; refused with an index."""
         if device != CPU and self.index != FLAT:
             raise InvalidValueError(
                 f"index={self.index!r} is searched by faiss on the processor; take index='flat' "
@@ -235,13 +215,13 @@ class MultivariateLaplace(NoiseMechanism):
         return super().to(device)
 
     @property
-    def law(self) -> dict[str, float | str | None]:
+    def noise_parameters(self) -> dict[str, float | str | None]:
         """The parameters without the index, which is a function of the noisy vector.
 
         Noise of another precision is other noise, of which a seed must not tell the same twice.
         """
-        law = {name: value for name, value in super().law.items() if name != "index"}
-        return law | {"dtype": "float64"} if self.space.dim <= FEW_DIMENSIONS else law
+        own = {name: value for name, value in super().noise_parameters.items() if name != "index"}
+        return own | {"dtype": "float64"} if self.space.dim <= FEW_DIMENSIONS else own
 
     @lazy_property
     def _search_vectors(self) -> NDArray[np.float32]:
@@ -253,10 +233,10 @@ class MultivariateLaplace(NoiseMechanism):
             return self.space.index.search
         if self.device != CPU:
             return TorchEuclidean(self._search_vectors, self.device).nearest
-        return partial(nearest_euclidean, vectors=self._search_vectors)
+        return ExactSearch(self._search_vectors).nearest
 
-    @property
-    def _law(self) -> Sampler:
+    @lazy_property
+    def _sample_noise(self) -> Sampler:
         dim = self.space.dim
         dtype = np.float64 if dim <= FEW_DIMENSIONS else np.float32
         return partial(multivariate_laplace, dim=dim, epsilon=self.epsilon, dtype=dtype)
@@ -264,25 +244,21 @@ class MultivariateLaplace(NoiseMechanism):
     def _shape(self, noise: NDArray[np.floating]) -> NDArray[np.floating]:
         return noise
 
-    def sample_repeatedly(
-        self, ids: ArrayLike, runs: int, rng: np.random.Generator
-    ) -> NDArray[np.int64]:
+    def sample_repeatedly(self, ids: ArrayLike, runs: int, rng: np.random.Generator) -> Ids:
         """Draw several outputs for each input word, all words under the same `runs` noises."""
         if self.index != FLAT:
             return super().sample_repeatedly(ids, runs, rng)
         require_at_least(1, runs=runs)
-        noise = self._shape(self._law(rng, runs))
+        noise = self._shape(self._sample_noise(rng, runs))
         found = nearest_to_sums(self.space.points(self._checked(ids)), noise, self._search_vectors)
         if self._neighbours is None:
             return found
         resampled = self._neighbours.resample(found.ravel(), uniforms(rng, found.size))
         return resampled.reshape(found.shape)
 
-    def _find(
-        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def _find(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
         noisy = self.space.points(ids)
-        noisy += self._shape(streams.draw(self._law, positions))
+        noisy += self._shape(streams.draw(self._sample_noise, positions))
         return self._nearest(noisy)
 
     def _assumptions(self) -> tuple[str, ...]:
@@ -348,21 +324,18 @@ class Mahalanobis(MultivariateLaplace):
         """The Euclidean bound of the diameter times the largest stretch of the norm."""
         return super().diameter * self._norm.euclidean_factor
 
-    def pair_distances(
-        self, ids_a: NDArray[np.int64], ids_b: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def pair_distances(self, ids_a: Ids, ids_b: Ids) -> Reals:
         """Return (m,) distances in the regularized Mahalanobis norm."""
-        difference = self.space.points(ids_a) - self.space.points(ids_b)
-        return self._norm.norm(difference)
+        return self._norm.norm(self.space.points(ids_a) - self.space.points(ids_b))
 
     @lazy_property
     def _whitened(self) -> EmbeddingSpace:
         vectors = (self.space.vectors @ self._norm.inverse_root).astype(np.float32)
         return EmbeddingSpace.from_vectors(self.space.words, vectors)
 
-    def neighbour_distances(self) -> dict[int, float]:
+    def neighbour_distances(self) -> Mapping[int, float]:
         """Median distance to the 1st, 10th, 100th neighbour in the Mahalanobis norm."""
-        return dict(self._whitened.neighbour_distances())
+        return self._whitened.neighbour_distances()
 
     def _shape(self, noise: NDArray[np.floating]) -> NDArray[np.floating]:
         # λ=0 is exactly the identity; a product with a rounded one would change the last bits.
@@ -373,18 +346,4 @@ class Mahalanobis(MultivariateLaplace):
         return (
             f"For the Euclidean distance the same release is {euclidean}·d-private.",
             *super()._assumptions(),
-        )
-
-
-def _require_index(space: EmbeddingSpace, kind: str) -> None:
-    if not isinstance(kind, str):
-        raise InvalidTypeError(f"expected index to be a string such as 'flat', got {kind!r}")
-    found = None if space.index is None else space.index.kind
-    if kind not in (FLAT, found):
-        has = "none" if found is None else f"one of kind {found!r}"
-        raise InvalidValueError(
-            f"index={kind!r} needs a space with that index, this one has {has}; make one with "
-            f"space.build_index({kind!r}), load a space that was saved with one by "
-            f"EmbeddingSpace.from_pretrained(..., index={kind!r}), or search exactly with "
-            "index='flat'"
         )

@@ -4,6 +4,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -30,7 +31,19 @@ NEARLY_ALWAYS = 0.99
 
 METRIC_NAMES = {"euclidean": "Euclidean distance", "poincare": "hyperbolic distance"}
 
+# Rows of the vocabulary, −1 for words out of it; and numbers.
+Ids = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
 M = TypeVar("M", bound="Mechanism")
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """An inverse temperature s and its exact privacy level ε*(s)."""
+
+    inverse_temperature: float
+    level: float
 
 
 class Mechanism(SetOnce, ABC):
@@ -109,20 +122,18 @@ class Mechanism(SetOnce, ABC):
     @property
     def parameters(self) -> dict[str, float | str | None]:
         """The mechanism's name, ε and options, as JSON-ready values."""
-        return {
-            "mechanism": self.name,
-            **{name: self.__dict__[name] for name in ("epsilon", *self.options)},
-        }
+        values = {name: self.__dict__[name] for name in ("epsilon", *self.options)}
+        return {"mechanism": self.name, **values}
 
     @property
-    def law(self) -> dict[str, float | str | None]:
+    def noise_parameters(self) -> dict[str, float | str | None]:
         """The parameters that decide what is drawn, to which seeded noise is bound.
 
         Noise of another law is independent of it: two releases with one noise would cancel it out.
         """
         return self.parameters
 
-    def sample(self, ids: ArrayLike, rng: "np.random.Generator | RowStreams") -> NDArray[np.int64]:
+    def sample(self, ids: ArrayLike, rng: np.random.Generator | RowStreams) -> Ids:
         """Draw one output word for each input word, independently.
 
         Args:
@@ -138,15 +149,22 @@ class Mechanism(SetOnce, ABC):
                 of words.
         """
         checked = self._checked(ids)
-        streams = _streams(rng, len(checked))
+        streams = RowStreams([rng], [len(checked)]) if isinstance(rng, np.random.Generator) else rng
+        if not isinstance(streams, RowStreams):
+            raise InvalidTypeError(
+                f"expected rng to be a numpy.random.Generator, got a {type(rng).__name__}; "
+                "hf_dxprivacy.randomness.process_generator() makes one"
+            )
+        if len(streams) != len(checked):
+            raise InvalidValueError(
+                f"expected streams for {len(checked)} words, got streams for {len(streams)}"
+            )
         drawn = np.empty(len(checked), dtype=np.int64)
         for positions in streams.chunks(self.chunk):
             drawn[positions] = self._draw(checked[positions], streams, positions)
         return drawn
 
-    def sample_repeatedly(
-        self, ids: ArrayLike, runs: int, rng: np.random.Generator
-    ) -> NDArray[np.int64]:
+    def sample_repeatedly(self, ids: ArrayLike, runs: int, rng: np.random.Generator) -> Ids:
         """Draw several outputs for each input word, for statistics of single words.
 
         The draws of one word are independent. Those of different words need not be: some
@@ -164,9 +182,7 @@ class Mechanism(SetOnce, ABC):
         return self.sample(np.repeat(self._checked(ids), runs), rng).reshape(-1, runs)
 
     @abstractmethod
-    def _draw(
-        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def _draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
         """Draw one output for each id; `positions` says which words of the streams they are."""
 
     @property
@@ -194,9 +210,7 @@ class Mechanism(SetOnce, ABC):
         """The ε that is proven as pure local DP, for any two inputs; ε·`diameter` at the most."""
         return self.certified_epsilon * self.diameter
 
-    def pair_distances(
-        self, ids_a: NDArray[np.int64], ids_b: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def pair_distances(self, ids_a: Ids, ids_b: Ids) -> Reals:
         """Return (m,) float64 distances in the metric of the guarantee, pair by pair."""
         return self.space.pair_distances(ids_a, ids_b)
 
@@ -206,20 +220,16 @@ class Mechanism(SetOnce, ABC):
 
     def word_bound(self, word_a: str, word_b: str) -> float:
         """Return ε·d for two words; a word that is not in the space counts as the centroid."""
-        first, second = self.space.ids([word_a, word_b])
-        return self.id_bound(np.array([first]), np.array([second]))
+        ids = self.space.ids([word_a, word_b])
+        return self.id_bound(ids[:1], ids[1:])
 
-    def id_bound(self, ids_a: NDArray[np.int64], ids_b: NDArray[np.int64]) -> float:
+    def id_bound(self, ids_a: Ids, ids_b: Ids) -> float:
         """Return Σ ε·d over pairs of ids, where ε·d is not more than `local_epsilon`."""
         bounds = self.certified_epsilon * self.pair_distances(ids_a, ids_b)
         return float(np.minimum(bounds, self.local_epsilon).sum())
 
     def _assumptions(self) -> tuple[str, ...]:
         return ()
-
-    def _origin(self) -> tuple[str, ...]:
-        commit = self.space.commit
-        return () if commit is None else (f"The space is {commit.repo_id} at commit {commit.sha}.",)
 
     @lazy_property
     def caution(self) -> str | None:
@@ -229,21 +239,23 @@ class Mechanism(SetOnce, ABC):
     @lazy_property
     def guarantee(self) -> PrivacyGuarantee:
         """Guarantee for one word."""
-        epsilon = self.certified_epsilon
+        epsilon, local, commit = self.certified_epsilon, self.local_epsilon, self.space.commit
         caution = () if self.caution is None else (f"WARNING: {self.caution}.",)
+        origin = (
+            () if commit is None else (f"The space is {commit.repo_id} at commit {commit.sha}.",)
+        )
         return PrivacyGuarantee(
             epsilon=epsilon,
             metric=self.metric,
-            ldp_epsilon=self.local_epsilon,
+            ldp_epsilon=local,
             neighbour_epsilon={
-                k: min(epsilon * d, self.local_epsilon)
-                for k, d in self.neighbour_distances().items()
+                k: min(epsilon * d, local) for k, d in self.neighbour_distances().items()
             },
-            assumptions=(*caution, *ALWAYS, *self._assumptions(), *self._origin()),
+            assumptions=(*caution, *ALWAYS, *self._assumptions(), *origin),
             log_ratio_bound=self.word_bound,
         )
 
-    def _checked(self, ids: ArrayLike) -> NDArray[np.int64]:
+    def _checked(self, ids: ArrayLike) -> Ids:
         array = np.asarray(ids)
         if array.size == 0:
             return np.empty(0, dtype=np.int64)
@@ -274,11 +286,11 @@ class ExactMechanism(Mechanism):
         """The slope s of the log-probability per unit of distance."""
 
     @abstractmethod
-    def output_distances(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    def output_distances(self, ids: Ids) -> Reals:
         """Return (m, V) distances from inputs to all words, in the metric of the guarantee."""
 
     @abstractmethod
-    def probabilities(self, ids: ArrayLike) -> NDArray[np.float64]:
+    def probabilities(self, ids: ArrayLike) -> Reals:
         """Return the exact law of the output for each input.
 
         Args:
@@ -313,16 +325,3 @@ class ExactMechanism(Mechanism):
     @property
     def _remedy(self) -> str:
         return "Take a smaller ε"
-
-
-def _streams(rng: "np.random.Generator | RowStreams", size: int) -> RowStreams:
-    if isinstance(rng, np.random.Generator):
-        return RowStreams([rng], [size])
-    if not isinstance(rng, RowStreams):
-        raise InvalidTypeError(
-            f"expected rng to be a numpy.random.Generator, got a {type(rng).__name__}; "
-            "hf_dxprivacy.randomness.process_generator() makes one"
-        )
-    if len(rng) != size:
-        raise InvalidValueError(f"expected streams for {size} words, got streams for {len(rng)}")
-    return rng

@@ -12,12 +12,12 @@ import os
 import tempfile
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hf_dxprivacy.errors import ArtifactError
 from hf_dxprivacy.hub import artifact, cache_dir
+from hf_dxprivacy.mechanisms.base import Calibration
 from hf_dxprivacy.mechanisms.levels import STEPS_PER_OCTAVE, grid_value, privacy_curve
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -30,14 +30,6 @@ SECONDS_PER_PAIR = 7e-8
 _DIGEST = "digest"
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """An inverse temperature s and its exact privacy level ε*(s)."""
-
-    inverse_temperature: float
-    level: float
-
-
 def truncation_weight(size: int, beta: float) -> float:
     """Return exp(−s·γ) = β/((1−β)(V−1)), the weight of far words; the same for every s."""
     return min(1.0, beta / ((1.0 - beta) * max(size - 1, 1)))
@@ -46,17 +38,7 @@ def truncation_weight(size: int, beta: float) -> float:
 def calibrate(
     space: EmbeddingSpace, epsilon: float, beta: float, progress: bool = True
 ) -> Calibration:
-    """Find the largest s on the grid whose exact level is at most ε.
-
-    Args:
-        space: The vocabulary.
-        epsilon: ε > 0.
-        beta: β in (0, 1).
-        progress: Show a bar while levels that are not remembered are computed.
-
-    Returns:
-        s and its level ε*(s) ≤ ε.
-    """
+    """Find the largest s on the grid whose exact level is at most ε; see `certify`."""
     known = certify(space, epsilon, epsilon, beta, progress)
     best = max(k for k, level in known.items() if level <= epsilon)
     return Calibration(grid_value(best), known[best])
@@ -84,13 +66,21 @@ def certify(
     known = remembered(space, beta)
     missing = [k for k in wanted_steps(lowest, highest) if k not in known]
     if missing:
-        _announce(len(space), lowest, highest)
+        seconds = SECONDS_PER_PAIR * len(space) ** 2
+        # A progress bar is for terminals only.
+        if seconds >= 1.0:
+            asked = f"{lowest:g}" if lowest == highest else f"{lowest:g} to {highest:g}"
+            logger.warning(
+                "calibrating ε = %s for a space of %d words, which is remembered: roughly %.0f s "
+                "of processor time; mechanism 'tem' starts at once",
+                *(asked, len(space), seconds),
+            )
         floor = truncation_weight(len(space), beta)
         known |= privacy_curve(space, missing, floor, progress=progress)
     curve = {str(k): known[k] for k in sorted(known)}
-    space.cache.certificates.update({_DIGEST: space.digest, _name(beta): curve})
+    space.cache.certificates.update({_DIGEST: space.digest, f"beta={beta!r}": curve})
     if missing:
-        _save(space, beta)
+        _save(space, f"beta={beta!r}")
     return known
 
 
@@ -106,8 +96,10 @@ def is_certified(space: EmbeddingSpace, epsilon: float, beta: float = 0.001) -> 
 
 def wanted_steps(lowest: float, highest: float) -> range:
     """Return the grid indices that an ε of a range may need."""
+    # Those of the largest grid values that are at most s (ε*(s) ≥ s).
+    first, last = (math.floor(STEPS_PER_OCTAVE * math.log2(s) + 1e-9) for s in (lowest, highest))
     # One step below ε/2 is feasible for certain, whatever the margin for rounding.
-    return range(_grid_index(lowest) - STEPS_PER_OCTAVE - 1, _grid_index(highest) + 1)
+    return range(first - STEPS_PER_OCTAVE - 1, last + 1)
 
 
 def remembered(space: EmbeddingSpace, beta: float) -> dict[int, float]:
@@ -125,32 +117,15 @@ def remembered(space: EmbeddingSpace, beta: float) -> dict[int, float]:
                 f"the certified levels in {source} belong to another space (digest "
                 f"{curves.get(_DIGEST)}, expected {space.digest}); remove them from the file"
             )
-        found |= _levels(source, curves.get(_name(beta), {}))
+        found |= _levels(source, curves.get(f"beta={beta!r}", {}))
     return found
 
 
-def _grid_index(s: float) -> int:
-    """Return the index of the largest grid value that is at most s (ε*(s) ≥ s)."""
-    return math.floor(STEPS_PER_OCTAVE * math.log2(s) + 1e-9)
-
-
-def _announce(size: int, lowest: float, highest: float) -> None:
-    """Log a warning if the computation takes a while: a progress bar is for terminals only."""
-    seconds = SECONDS_PER_PAIR * size**2
-    if seconds >= 1.0:
-        asked = f"{lowest:g}" if lowest == highest else f"{lowest:g} to {highest:g}"
-        logger.warning(
-            "calibrating ε = %s for a space of %d words, which is remembered: roughly %.0f s of "
-            "processor time; mechanism 'tem' starts at once",
-            *(asked, size, seconds),
-        )
-
-
-def _save(space: EmbeddingSpace, beta: float) -> None:
-    """Save the levels of a space for a β in the user's cache."""
+def _save(space: EmbeddingSpace, name: str) -> None:
+    """Save the levels of one name in the user's cache."""
     path = _path(space)
     # Other levels of the same β that the cache knows were loaded, and so are among these.
-    curves = {**space.certificates, **_read(path), _name(beta): space.certificates[_name(beta)]}
+    curves = {**space.certificates, **_read(path), name: space.certificates[name]}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as beside:
@@ -160,10 +135,6 @@ def _save(space: EmbeddingSpace, beta: float) -> None:
     except OSError as error:
         # The levels are in use all the same; only the next process has to compute them again.
         warnings.warn(f"calibration could not be cached in {path}: {error}", stacklevel=2)
-
-
-def _name(beta: float) -> str:
-    return f"beta={beta!r}"
 
 
 def _path(space: EmbeddingSpace) -> Path:

@@ -9,12 +9,12 @@ import threading
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import require_between, require_positive, require_within
 from hf_dxprivacy.guarantee import upward
-from hf_dxprivacy.mechanisms.base import ExactMechanism
+from hf_dxprivacy.mechanisms.base import ExactMechanism, Ids, Reals
 from hf_dxprivacy.mechanisms.certificate import calibrate, truncation_weight
 from hf_dxprivacy.mechanisms.levels import privacy_curve
 from hf_dxprivacy.mechanisms.sampler import SAMPLER, RejectionSampler, Weights
@@ -49,20 +49,20 @@ class ExponentialMechanism(ExactMechanism):
         self.beta = float(beta)
 
     @property
-    def law(self) -> dict[str, float | str | None]:
-        """The parameters and the cells.
+    def noise_parameters(self) -> dict[str, float | str | None]:
+        """The parameters and the partition.
 
-        Over other cells the same noise would become another word, and the two together would tell
+        Over another one the same noise would become another word, and the two together would tell
         more than two independent releases.
         """
-        return {**super().law, "cells": f"{SAMPLER}:{self.space.partition(self.device).digest}"}
+        partition = self.space.partition(self.device)
+        return {**super().noise_parameters, "cells": f"{SAMPLER}:{partition.digest}"}
 
     @property
     def radius(self) -> float:
         """γ, the distance from which on all outputs are equally likely."""
-        return (
-            abs(math.log(truncation_weight(len(self.space), self.beta))) / self.inverse_temperature
-        )
+        exponent = abs(math.log(truncation_weight(len(self.space), self.beta)))
+        return exponent / self.inverse_temperature
 
     @property
     def metric(self) -> str:
@@ -74,9 +74,7 @@ class ExponentialMechanism(ExactMechanism):
         """γ, or the space's own bound where that is smaller."""
         return min(self.radius, super().diameter)
 
-    def pair_distances(
-        self, ids_a: NDArray[np.int64], ids_b: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def pair_distances(self, ids_a: Ids, ids_b: Ids) -> Reals:
         """Return (m,) distances truncated at γ."""
         return np.minimum(super().pair_distances(ids_a, ids_b), self.radius)
 
@@ -84,11 +82,11 @@ class ExponentialMechanism(ExactMechanism):
         """Median distance to the 1st, 10th, 100th neighbour, truncated at γ."""
         return {k: min(d, self.radius) for k, d in super().neighbour_distances().items()}
 
-    def output_distances(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    def output_distances(self, ids: Ids) -> Reals:
         """Return (m, V) distances from inputs to all words, truncated at γ."""
         return np.minimum(self.space.distances(ids), self.radius)
 
-    def probabilities(self, ids: ArrayLike) -> NDArray[np.float64]:
+    def probabilities(self, ids: ArrayLike) -> Reals:
         """Return the exact law of the output for each input; see `ExactMechanism`."""
         checked = self._checked(ids)
         rows = np.empty((len(checked), len(self.space)))
@@ -108,11 +106,7 @@ class ExponentialMechanism(ExactMechanism):
         )
 
     def exact_epsilon(self, progress: bool = False) -> float:
-        """Return the true privacy level ε* of this mechanism, over all pairs of inputs.
-
-        The least ε* for which it is ε*·d_γ-private, bounded upward for rounding. Takes time
-        quadratic in the size of the vocabulary.
-        """
+        """Return the true privacy level ε*, in time quadratic in the size of the vocabulary."""
         floor = math.exp(-self.inverse_temperature * self.radius)
         return privacy_curve(self.space, [0], floor, self.inverse_temperature, progress)[0]
 
@@ -122,23 +116,17 @@ class ExponentialMechanism(ExactMechanism):
         return lambda distances: np.exp(-s * np.minimum(distances, radius))
 
     @lazy_property
-    def _own(self) -> threading.local:
+    def _samplers(self) -> threading.local:
         return threading.local()
 
-    @property
-    def _rows(self) -> RejectionSampler:
+    def _draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
         # One for each thread: two that filled one cache would mix up the heads of different words.
-        if not hasattr(self._own, "rows"):
-            self._own.rows = RejectionSampler(
+        if not hasattr(self._samplers, "own"):
+            self._samplers.own = RejectionSampler(
                 self.space, self._weights, least_capacity=self.chunk, device=self.device
             )
-        rows: RejectionSampler = self._own.rows
-        return rows
-
-    def _draw(
-        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        return self._rows.draw(ids, streams, positions)
+        sampler: RejectionSampler = self._samplers.own
+        return sampler.draw(ids, streams, positions)
 
 
 class TruncatedExponential(ExponentialMechanism):
@@ -189,9 +177,9 @@ class TruncatedExponential(ExponentialMechanism):
 class CalibratedExponential(ExponentialMechanism):
     """Calibrated exponential mechanism: the largest s whose exact privacy level is at most ε.
 
-    TEM halves ε for the worst that a normaliser could do. On a fixed vocabulary the normalisers
-    are known, so the exact level ε*(s) is computed and s is raised until ε*(s) meets ε: the same
-    guarantee with text nearer to the original. See docs/guarantee.md for the proof.
+    TEM halves ε for the worst that a log-partition function ln Z could do. On a fixed vocabulary
+    these are known, so the exact level ε*(s) is computed and s is raised until ε*(s) meets ε: the
+    same guarantee with text nearer to the original. See docs/guarantee.md for the proof.
 
     The first use of a space takes time quadratic in its vocabulary, with a progress bar; the result
     is remembered in the artifact or the cache, by the digest of the space.

@@ -25,7 +25,6 @@ the other outputs lie between these two.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,8 +33,8 @@ from numpy.typing import ArrayLike, NDArray
 from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.guarantee import upward
-from hf_dxprivacy.mechanisms.base import ExactMechanism
-from hf_dxprivacy.randomness import RowStreams
+from hf_dxprivacy.mechanisms.base import Calibration, ExactMechanism, Ids, Reals
+from hf_dxprivacy.randomness import RowStreams, uniforms
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.hierarchy import Hierarchy
 
@@ -50,21 +49,13 @@ BISECTIONS = 40
 ROUNDING = 1e-14
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """A slope s and the exact level that it was computed to have."""
-
-    inverse_temperature: float
-    level: float
-
-
 class Chains:
     """What decides the law at one slope: masses along the chains of clusters of a tree.
 
     Attributes:
         above: (C+1,) for each cluster, the weight Σ (|Cⱼ| − |Cⱼ₋₁|)·|Cⱼ|^(−s) over all clusters
             around it; −1 for the number C, which stands for no cluster.
-        words: (V,) the same around each word by row, which is Z(x) − 1.
+        words: (V+1,) the same around each word by row, which is Z(x) − 1; −1 for the unknown word.
     """
 
     def __init__(self, tree: Hierarchy, rate: float) -> None:
@@ -76,7 +67,7 @@ class Chains:
         above = tree.path_sums(steps)
         home = tree.homes
         self.above = np.append(above, -1.0)
-        self.words = above[home] + (sizes[home] - 1.0) * weights[home]
+        self.words = np.append(above[home] + (sizes[home] - 1.0) * weights[home], -1.0)
 
 
 def level(tree: Hierarchy, rate: float) -> float:
@@ -87,12 +78,8 @@ def level(tree: Hierarchy, rate: float) -> float:
     (s·ln V + 64)·2⁻⁵² in all for each ln Z, twice that for a difference, which is divided by ln 2
     at the least. `ROUNDING` is more than ten times as much. Where that says nothing, at tiny s,
     ε* ≤ 2s does.
-
-    Args:
-        tree: The tree.
-        rate: s > 0.
     """
-    log_sums = np.log1p(Chains(tree, rate).words)
+    log_sums = np.log1p(Chains(tree, rate).words[:-1])
     low, high = tree.range_extremes(log_sums)
     ratios = (high - low)[tree.sizes > 1] / np.log(tree.sizes[tree.sizes > 1])
     margin = ROUNDING * (rate * math.log(len(tree)) + 64.0)
@@ -104,10 +91,6 @@ def calibrate(tree: Hierarchy, epsilon: float) -> Calibration:
 
     s ≤ ε*(s) ≤ 2s, so that ε/2 is feasible and nothing above ε is. Halving the interval keeps its
     lower end feasible, whether or not ε* is monotone, and ends within 1e-12 of an s that is not.
-
-    Args:
-        tree: The tree.
-        epsilon: ε > 0.
     """
     if len(tree) == 1 or level(tree, epsilon) <= epsilon:
         return Calibration(epsilon, epsilon)
@@ -166,9 +149,9 @@ class Hierarchical(ExactMechanism):
         return self.space.hierarchy
 
     @property
-    def law(self) -> dict[str, float | str | None]:
-        """The parameters and the tree, over which the same noise becomes other words."""
-        return {**super().law, "tree": f"{SAMPLER}:{self.tree.sha256}"}
+    def noise_parameters(self) -> dict[str, float | str | None]:
+        """The parameters and the tree: over another one the same noise becomes other words."""
+        return {**super().noise_parameters, "tree": f"{SAMPLER}:{self.tree.sha256}"}
 
     @property
     def inverse_temperature(self) -> float:
@@ -191,7 +174,7 @@ class Hierarchical(ExactMechanism):
 
         It is attained unless the extremes of ln Z are in one child of the root.
         """
-        log_sums = np.log1p(self._chains.words)
+        log_sums = np.log1p(self._chains.words[:-1])
         size = math.log(len(self.space))
         spread = float(log_sums.max() - log_sums.min())
         spread += ROUNDING * (self.inverse_temperature * size + 64.0) * (len(self.space) > 1)
@@ -202,9 +185,7 @@ class Hierarchical(ExactMechanism):
         del progress
         return self._calibration.level
 
-    def pair_distances(
-        self, ids_a: NDArray[np.int64], ids_b: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def pair_distances(self, ids_a: Ids, ids_b: Ids) -> Reals:
         """Return (m,) float64 d_T = ln |C(a, b)|; ln(V+1) between the unknown word and another."""
         return np.log(self.tree.common_sizes(np.asarray(ids_a), np.asarray(ids_b)))
 
@@ -215,16 +196,15 @@ class Hierarchical(ExactMechanism):
             for k in (1, 10, 100)
         }
 
-    def output_distances(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    def output_distances(self, ids: Ids) -> Reals:
         """Return (m, V) d_T from inputs to all words; ln(V+1) from the unknown word."""
-        size = len(self.space)
-        unknown = np.full(size, math.log(size + 1))
-        rows = np.empty((len(ids), size))
+        rows = np.full((len(ids), len(self.space)), math.log(len(self.space) + 1))
         for row, word in zip(rows, np.asarray(ids).tolist(), strict=True):
-            row[self.tree.order] = self._by_place(word, np.log) if word >= 0 else unknown
+            if word >= 0:
+                row[self.tree.order] = self._by_place(word, np.log)
         return rows
 
-    def probabilities(self, ids: ArrayLike) -> NDArray[np.float64]:
+    def probabilities(self, ids: ArrayLike) -> Reals:
         """Return the exact law of the output for each input; see `ExactMechanism`."""
         checked = self._checked(ids)
         rows = np.full((len(checked), len(self.space)), 1.0 / len(self.space))
@@ -234,7 +214,7 @@ class Hierarchical(ExactMechanism):
                 row /= 1.0 + self._chains.words[word]
         return rows
 
-    def rings(self, word: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def rings(self, word: int) -> tuple[Ids, Reals]:
         """Return how the law of a word falls with the size of the cluster, in O(depth).
 
         Args:
@@ -248,12 +228,10 @@ class Hierarchical(ExactMechanism):
         sizes = np.append(1, self._sizes[self.tree.chain(word)])
         return np.diff(sizes, prepend=0), self._weights(sizes) / (1.0 + self._chains.words[word])
 
-    def _weights(self, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _weights(self, sizes: Ids) -> Reals:
         return np.exp(-self.inverse_temperature * np.log(sizes))
 
-    def _by_place(
-        self, word: int, function: Callable[[NDArray[np.int64]], NDArray[np.float64]]
-    ) -> NDArray[np.float64]:
+    def _by_place(self, word: int, function: Callable[[Ids], Reals]) -> Reals:
         """Return a function of |C(word, y)| for the words y in tree order, (V,)."""
         chain = self.tree.chain(word)
         starts = np.append(self.tree.places[word], self._starts[chain])
@@ -269,50 +247,38 @@ class Hierarchical(ExactMechanism):
         return Chains(self.tree, self.inverse_temperature)
 
     @lazy_property
-    def _others(self) -> NDArray[np.float64]:
-        """(V+1,) Z(x) − 1 by word, the mass of all other words; −1 for the unknown word."""
-        return np.append(self._chains.words, -1.0)
-
-    @lazy_property
-    def _starts(self) -> NDArray[np.int64]:
+    def _starts(self) -> Ids:
         return self.tree.starts.astype(np.int64)
 
     @lazy_property
-    def _sizes(self) -> NDArray[np.int64]:
+    def _sizes(self) -> Ids:
         return self.tree.sizes.astype(np.int64)
 
-    def _draw(
-        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def _draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
         """Draw the cluster Cⱼ, then a uniform place of it outside Cⱼ₋₁.
 
         Both are exact but for the 53 bits of a uniform number and the rounding of the masses: no
         probability of a cluster is off by more than (log₂(depth) + 6)·2⁻⁵³, and none of a place in
         it by more than V·2⁻⁵³ of its own.
         """
-        others = self._others.take(ids)
-        mass = streams.draw(_uniforms, positions) * (1.0 + others)
+        others = self._chains.words.take(ids)
+        mass = streams.draw(uniforms, positions) * (1.0 + others)
         drawn = ids.copy()
         moved = np.flatnonzero(mass < others)
         if len(moved):
-            uniform = streams.draw(_uniforms, positions[moved])
-            drawn[moved] = self._others_drawn(ids.take(moved), mass.take(moved), uniform)
+            uniform = streams.draw(uniforms, positions[moved])
+            drawn[moved] = self._draw_others(ids.take(moved), mass.take(moved), uniform)
         unknown = np.flatnonzero(ids < 0)
         if len(unknown):
-            uniform = streams.draw(_uniforms, positions[unknown])
+            uniform = streams.draw(uniforms, positions[unknown])
             drawn[unknown] = (uniform * len(self.space)).astype(np.int64)
         return drawn
 
-    def _others_drawn(
-        self, words: NDArray[np.int64], mass: NDArray[np.floating], uniform: NDArray[np.floating]
-    ) -> NDArray[np.int64]:
-        """Return other words in the place of words.
-
-        Args:
-            words: (m,) rows.
-            mass: (m,) where on [0, Z(x) − 1), on which the clusters lie from the root down.
-            uniform: (m,) where in the cluster.
-        """
+    def _draw_others(
+        self, words: Ids, mass: NDArray[np.floating], uniform: NDArray[np.floating]
+    ) -> Ids:
+        """Return other words, by a mass on [0, Z(x) − 1) and a uniform place in the cluster."""
+        # On the masses the clusters lie from the root down.
         tree, above, starts, sizes = self.tree, self._chains.above, self._starts, self._sizes
         outer, inner_start = tree.homes.take(words), tree.places.take(words)
         inner_size = np.ones(len(words), dtype=np.int64)
@@ -341,7 +307,3 @@ class Hierarchical(ExactMechanism):
             f"The exact level over all pairs of words is {upward(self.exact_epsilon(), 6)} "
             f"(s = {self.inverse_temperature:.4g}).",
         )
-
-
-def _uniforms(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-    return rng.random(size)

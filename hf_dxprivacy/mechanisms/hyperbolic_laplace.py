@@ -4,11 +4,11 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import CPU, lazy_property
 from hf_dxprivacy.errors import InvalidValueError, require_one_of
 from hf_dxprivacy.mechanisms.additive import NEIGHBOURS, RESAMPLING, NoiseMechanism, Search
+from hf_dxprivacy.mechanisms.base import Ids, Reals
 from hf_dxprivacy.noise import ball_points, lebesgue_radius, riemannian_laplace_radius
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.search import nearest_poincare
@@ -79,17 +79,14 @@ class HyperbolicLaplace(NoiseMechanism):
             return TorchPoincare(points, gaps, self.device).nearest
         return partial(nearest_poincare, points=points, gaps=gaps)
 
-    def _law(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def _sample_noise(self, rng: np.random.Generator, size: int) -> Reals:
         radius = riemannian_laplace_radius if self.noise == "riemannian" else lebesgue_radius
         radii = radius(rng, size, self.space.dim, self.epsilon * self.space.scale)
         return ball_points(rng, radii, self.space.dim)
 
-    def _find(
-        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        noise = streams.draw(self._law, positions).astype(np.float64, copy=False)
-        noisy = mobius_add(self.space.points(ids), noise)
-        return self._nearest(noisy)
+    def _find(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
+        noise = streams.draw(self._sample_noise, positions).astype(np.float64, copy=False)
+        return self._nearest(mobius_add(self.space.points(ids), noise))
 
     def _assumptions(self) -> tuple[str, ...]:
         if self.noise == "riemannian":

@@ -35,9 +35,7 @@ class RegularizedMahalanobis:
 
     def norm(self, x: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the norm of each row of an (m, n) matrix, (m,) float64."""
-        norms: NDArray[np.float64] = np.linalg.norm(
-            x.astype(np.float64) @ self.inverse_root, axis=1
-        )
+        norms: NDArray[np.float64] = np.linalg.norm(x @ self.inverse_root, axis=1)
         return norms
 
 
@@ -52,8 +50,17 @@ def regularized_mahalanobis(vectors: NDArray[np.floating], lam: float) -> Regula
         InvalidValueError: If λ is outside [0, 1], the vectors are all equal, or A is singular.
     """
     require_within(0.0, 1.0, lam=lam)
-    n = vectors.shape[1]
-    values, basis = np.linalg.eigh(_scaled_covariance(vectors))
+    n, center = vectors.shape[1], metrics.mean(vectors)
+    covariance = np.zeros((n, n))
+    for block in metrics.blocks(0, len(vectors)):
+        centred = vectors[block] - center
+        covariance += centred.T @ centred
+    trace = float(np.trace(covariance))
+    if not trace > 0:
+        raise InvalidValueError(
+            "expected vectors that differ from each other, but their covariance is zero"
+        )
+    values, basis = np.linalg.eigh(covariance * (n / trace))
     values = np.maximum(values, 0.0)
     spectrum = lam * values + (1.0 - lam)
     # What the decomposition may be off by: the certificate counts on that much less.
@@ -72,19 +79,3 @@ def regularized_mahalanobis(vectors: NDArray[np.floating], lam: float) -> Regula
         inverse_root = (basis / np.sqrt(spectrum)) @ basis.T
     factor = 1.0 if lam == 0 else math.nextafter(1.0 / math.sqrt(least), math.inf)
     return RegularizedMahalanobis(float(lam), values, root, inverse_root, factor)
-
-
-def _scaled_covariance(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    center = metrics.mean(vectors)
-    n = len(center)
-    covariance = np.zeros((n, n))
-    for block in metrics.blocks(0, len(vectors)):
-        centred = vectors[block] - center
-        covariance += centred.T @ centred
-    trace = float(np.trace(covariance))
-    if not trace > 0:
-        raise InvalidValueError(
-            "expected vectors that differ from each other, but their covariance is zero"
-        )
-    scaled: NDArray[np.float64] = covariance * (n / trace)
-    return scaled

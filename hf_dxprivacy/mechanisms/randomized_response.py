@@ -3,10 +3,10 @@
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hf_dxprivacy.mechanisms.base import ExactMechanism
-from hf_dxprivacy.randomness import RowStreams
+from hf_dxprivacy.mechanisms.base import ExactMechanism, Ids, Reals
+from hf_dxprivacy.randomness import RowStreams, uniforms
 
 # Version of the mapping from noise to words; see `hierarchical.SAMPLER`.
 SAMPLER = 1
@@ -33,9 +33,9 @@ class RandomizedResponse(ExactMechanism):
     chunk = 1 << 14
 
     @property
-    def law(self) -> dict[str, float | str | None]:
+    def noise_parameters(self) -> dict[str, float | str | None]:
         """The parameters and the version of the sampler."""
-        return {**super().law, "sampler": SAMPLER}
+        return {**super().noise_parameters, "sampler": SAMPLER}
 
     @property
     def metric(self) -> str:
@@ -47,9 +47,7 @@ class RandomizedResponse(ExactMechanism):
         """1 between any two different inputs."""
         return 1.0
 
-    def pair_distances(
-        self, ids_a: NDArray[np.int64], ids_b: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def pair_distances(self, ids_a: Ids, ids_b: Ids) -> Reals:
         """Return (m,) 0 where the inputs are the same, and 1 elsewhere."""
         return np.not_equal(ids_a, ids_b).astype(np.float64)
 
@@ -72,11 +70,11 @@ class RandomizedResponse(ExactMechanism):
         """ε: the law is exp(−ε·[x ≠ y])/Z with one Z for all words."""
         return self.epsilon
 
-    def output_distances(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    def output_distances(self, ids: Ids) -> Reals:
         """Return (m, V) distances from inputs to all words: 0 to itself, 1 to the others."""
         return np.not_equal(np.asarray(ids)[:, None], np.arange(len(self.space))).astype(np.float64)
 
-    def probabilities(self, ids: ArrayLike) -> NDArray[np.float64]:
+    def probabilities(self, ids: ArrayLike) -> Reals:
         """Return the exact law of the output for each input; see `ExactMechanism`."""
         checked = self._checked(ids)
         total = 1.0 + self._others
@@ -85,20 +83,14 @@ class RandomizedResponse(ExactMechanism):
         rows[checked < 0] = 1.0 / len(self.space)
         return rows
 
-    def _draw(
-        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        uniform = streams.draw(_uniforms, positions) * (1.0 + self._others)
+    def _draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
+        uniform = streams.draw(uniforms, positions) * (1.0 + self._others)
         moved = np.flatnonzero((uniform < self._others) | (ids < 0))
         drawn = ids.copy()
         if len(moved):
             inputs = ids[moved]
             choices = len(self.space) - (inputs >= 0)
-            others = (streams.draw(_uniforms, positions[moved]) * choices).astype(np.int64)
+            others = (streams.draw(uniforms, positions[moved]) * choices).astype(np.int64)
             # The word itself is passed over.
             drawn[moved] = others + ((inputs >= 0) & (others >= inputs))
         return drawn
-
-
-def _uniforms(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-    return rng.random(size)

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import CPU
+from hf_dxprivacy.mechanisms.base import Ids, Reals
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.spaces import EmbeddingSpace
 
-Weights = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Weights = Callable[[Reals], Reals]
 
 # Version of the noise-to-word mapping. Increment on any change: it is part of the stream key, so
 # old and new releases under one seed stay independent.
@@ -53,7 +54,7 @@ class Envelopes:
     """
 
     cumulative: NDArray[np.float32]
-    scales: NDArray[np.float64]
+    scales: Reals
     rows: NDArray[np.int32]
 
     @classmethod
@@ -100,9 +101,7 @@ class RejectionSampler:
         self._envelopes = Envelopes.empty(count, blocks, len(space))
         self._next = 0
 
-    def draw(
-        self, ids: NDArray[np.int64], streams: RowStreams, positions: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
         """Draw one output word for each input word; see `Mechanism.sample`.
 
         Args:
@@ -117,55 +116,43 @@ class RejectionSampler:
             if rounds == PATIENCE:
                 # Not kept, so that a seeded draw depends on its own noise alone.
                 envelopes = self._tight(np.unique(ids[pending]))
-            uniform = streams.draw(_uniforms, positions[pending])
-            pending = self._round(ids, pending, uniform, envelopes, drawn)
+            uniform = streams.draw(_uniform_pairs, positions[pending])
+            rows = envelopes.rows[ids[pending]]
+            end = envelopes.cumulative[rows, len(self._sizes) - 1].astype(np.float64)
+            # The first place is that of the word itself, which the centroid does not have.
+            own = (ids[pending] >= 0) / envelopes.scales[rows]
+            target = uniform[:, 0] * (own + end) - own
+            beyond = np.flatnonzero(target >= 0.0)
+            pending = pending[beyond]
+            # A product may round up.
+            target = np.minimum(target, np.nextafter(end, 0.0))[beyond]
+            outputs, heights = self._propose(rows[beyond], target, uniform[beyond, 1], envelopes)
+            accepted = self._accepted(ids[pending], outputs, heights)
+            drawn[pending[accepted]] = outputs[accepted]
+            pending = pending[~accepted]
             rounds += 1
         return drawn
 
-    def _round(
-        self,
-        ids: NDArray[np.int64],
-        pending: NDArray[np.int64],
-        uniform: NDArray[np.floating],
-        envelopes: Envelopes,
-        drawn: NDArray[np.int64],
-    ) -> NDArray[np.int64]:
-        """Propose an output for each pending input, and return those that are still pending."""
-        rows = envelopes.rows[ids[pending]]
-        end = envelopes.cumulative[rows, len(self._sizes) - 1].astype(np.float64)
-        # The first place is that of the word itself, which the centroid does not have.
-        own = (ids[pending] >= 0) / envelopes.scales[rows]
-        target = uniform[:, 0] * (own + end) - own
-        beyond = np.flatnonzero(target >= 0.0)
-        pending = pending[beyond]
-        # A product may round up.
-        target = np.minimum(target, np.nextafter(end, 0.0))[beyond]
-        outputs, heights = self._proposals(rows[beyond], target, uniform[beyond, 1], envelopes)
-        accepted = self._under_weights(ids[pending], outputs, heights)
-        drawn[pending[accepted]] = outputs[accepted]
-        return pending[~accepted]
-
-    def _proposals(
+    def _propose(
         self,
         rows: NDArray[np.int32],
-        target: NDArray[np.float64],
+        target: Reals,
         uniform: NDArray[np.floating],
         envelopes: Envelopes,
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    ) -> tuple[Ids, Reals]:
         """Return words and heights of points below the envelope, at places by their masses."""
         width, cumulative = envelopes.cumulative.shape[1], envelopes.cumulative.ravel()
         first = rows.astype(np.int64) * width
-        block = _first_above(cumulative, first, width, target)
+        at = first_above(cumulative, first, width, target)
+        block = at - first
         # In double precision differences are exact: blocks are hit by the mass they have.
-        before = np.where(block > 0, cumulative[first + block - 1].astype(np.float64), 0.0)
-        mass, size = cumulative[first + block] - before, self._sizes[block]
+        before = np.where(block > 0, cumulative[at - 1].astype(np.float64), 0.0)
+        mass, size = cumulative[at] - before, self._sizes[block]
         place = np.minimum(((target - before) * (size / mass)).astype(np.int64), size - 1)
         words = self._order[self._starts[block] + place].astype(np.int64)
         return words, uniform * (envelopes.scales[rows] * (mass / size))
 
-    def _under_weights(
-        self, ids: NDArray[np.int64], outputs: NDArray[np.int64], heights: NDArray[np.float64]
-    ) -> NDArray[np.bool_]:
+    def _accepted(self, ids: Ids, outputs: Ids, heights: Reals) -> NDArray[np.bool_]:
         """Tell which proposals are accepted: their heights are below the weights."""
         # A word has its own place and none in its block. No weight is below the floor.
         other = outputs != ids
@@ -180,7 +167,7 @@ class RejectionSampler:
             under[unsure] = heights[unsure] < self._weights(exact)
         return under
 
-    def _prepare(self, distinct: NDArray[np.int64]) -> None:
+    def _prepare(self, distinct: Ids) -> None:
         """Compute the envelopes of those inputs that have none."""
         known = self._envelopes.rows
         missing = distinct[known[distinct] < 0]
@@ -196,7 +183,7 @@ class RejectionSampler:
                 self._fill(self._envelopes, self._next, ids[part], bounds[part])
                 self._next += len(ids[part])
 
-    def _tight(self, ids: NDArray[np.int64]) -> Envelopes:
+    def _tight(self, ids: Ids) -> Envelopes:
         """Return the envelopes of some inputs from the least distance to each block."""
         envelopes = Envelopes.empty(len(ids), len(self._sizes), len(self._space))
         step = max(1, TILE_BYTES // (8 * len(self._space)))
@@ -210,11 +197,7 @@ class RejectionSampler:
         return envelopes
 
     def _fill(
-        self,
-        envelopes: Envelopes,
-        first: int,
-        ids: NDArray[np.int64],
-        bounds: NDArray[np.floating],
+        self, envelopes: Envelopes, first: int, ids: Ids, bounds: NDArray[np.floating]
     ) -> None:
         """Set the envelopes of some inputs, from a row on, by lower bounds of distances."""
         rows = slice(first, first + len(ids))
@@ -229,17 +212,12 @@ class RejectionSampler:
         envelopes.rows[ids] = np.arange(rows.start, rows.stop)
 
 
-def _uniforms(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+def _uniform_pairs(rng: np.random.Generator, size: int) -> Reals:
     return rng.random((size, 2))
 
 
-def _first_above(
-    cumulative: NDArray[np.float32],
-    first: NDArray[np.int64],
-    width: int,
-    targets: NDArray[np.float64],
-) -> NDArray[np.int64]:
-    """Return for each target how many values of its row are not above it, less than the width.
+def first_above(cumulative: NDArray[np.float32], first: Ids, width: int, targets: Reals) -> Ids:
+    """Return for each target where the first value of its row above it is; the last, if none is.
 
     Args:
         cumulative: Rows of a power of two of ascending values, one after the other.
@@ -252,4 +230,4 @@ def _first_above(
     while step:
         found += step * (cumulative[found + (step - 1)] <= targets)
         step //= 2
-    return found - first
+    return found

@@ -100,7 +100,7 @@ class KeyedNoise:
             contents, indices = column.contents(), column.row_ids.indices
         else:
             assert isinstance(column, EncodedText)
-            law = json.dumps([mechanism.space.digest, mechanism.law])
+            law = json.dumps([mechanism.space.digest, mechanism.noise_parameters])
             release, indices = (f"{self.unit} {purpose}".strip(), law), None
             # What shows of a row for certain is a part of what its noise is bound to: with the
             # inputs alone, rows that differ in everything else would show that they have the same

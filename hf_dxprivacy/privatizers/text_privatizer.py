@@ -392,7 +392,7 @@ class DxPrivatizer(Privatizer):
     def _context(self) -> str:
         """All that decides what is drawn, for which word and by which law: bound to the seed."""
         kept = sorted(self.stopwords)
-        return json.dumps([self.space.digest, self.mechanism.law, self.oov, kept])
+        return json.dumps([self.space.digest, self.mechanism.noise_parameters, self.oov, kept])
 
     @lazy_property
     def _reader(self) -> RowReader:

@@ -292,7 +292,7 @@ class TokenPrivatizer(Privatizer):
     def _context(self) -> str:
         """All that decides what is drawn, for which token and by which law: bound to the seed."""
         tokens = hashlib.sha256(self._rows.tobytes()).hexdigest()
-        return json.dumps([self.space.digest, self.mechanism.law, tokens])
+        return json.dumps([self.space.digest, self.mechanism.noise_parameters, tokens])
 
     def _bound(self, ids_a: Any, ids_b: Any) -> float:
         """Bound the log-ratio of two sequences of ids; see `PrivacyGuarantee.bound`."""

@@ -66,7 +66,7 @@ def test_the_device_is_no_part_of_the_law(
     here = DxPrivatizer(space, mechanism, 6.0, seed=5)
     there = DxPrivatizer(space, mechanism, 6.0, seed=5, device="cpu:0")
     assert (here.device, there.device) == ("cpu", "cpu:0")
-    assert here.mechanism.law == there.mechanism.law
+    assert here.mechanism.noise_parameters == there.mechanism.noise_parameters
     assert here.mechanism.parameters == there.mechanism.parameters
     assert here.config == there.config
     assert str(here.guarantee) == str(there.guarantee)

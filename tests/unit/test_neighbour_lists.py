@@ -190,7 +190,7 @@ def test_other_cells_get_other_noise(
 ) -> None:
     """One noise made into words in two ways would tell more than two releases."""
     usual = euclidean_space.build_neighbours(progress=False)
-    laws = [TruncatedExponential(s, 5.0).law for s in (euclidean_space, usual, listed)]
+    laws = [TruncatedExponential(s, 5.0).noise_parameters for s in (euclidean_space, usual, listed)]
     assert laws[0] == laws[1] != laws[2]
     texts = list(euclidean_space.words)
     released = [
