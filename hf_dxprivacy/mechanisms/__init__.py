@@ -5,11 +5,15 @@ from typing import Any
 
 from hf_dxprivacy._runtime import CPU, check_device
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
-from hf_dxprivacy.mechanisms.additive import FLAT, Mahalanobis, MultivariateLaplace
+from hf_dxprivacy.mechanisms.additive import (
+    FLAT,
+    HyperbolicLaplace,
+    Mahalanobis,
+    MultivariateLaplace,
+)
 from hf_dxprivacy.mechanisms.base import ExactMechanism, Mechanism
 from hf_dxprivacy.mechanisms.exponential import CalibratedExponential, TruncatedExponential
 from hf_dxprivacy.mechanisms.hierarchical import Hierarchical
-from hf_dxprivacy.mechanisms.hyperbolic_laplace import HyperbolicLaplace
 from hf_dxprivacy.mechanisms.randomized_response import RandomizedResponse
 from hf_dxprivacy.spaces import EmbeddingSpace
 

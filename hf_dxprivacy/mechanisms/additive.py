@@ -9,7 +9,7 @@ original or an unrelated one, hardly ever one near to the original (Asghar et al
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,17 +19,24 @@ from hf_dxprivacy.errors import (
     InvalidTypeError,
     InvalidValueError,
     require_at_least,
+    require_one_of,
     require_positive,
     require_within,
 )
 from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.mechanisms.base import Ids, Mechanism, Reals
 from hf_dxprivacy.mechanisms.mahalanobis import RegularizedMahalanobis, regularized_mahalanobis
-from hf_dxprivacy.noise import multivariate_laplace
+from hf_dxprivacy.noise import (
+    ball_points,
+    lebesgue_radius,
+    multivariate_laplace,
+    riemannian_laplace_radius,
+)
 from hf_dxprivacy.randomness import RowStreams, Sampler, uniforms
-from hf_dxprivacy.search import ExactSearch, nearest_to_sums
-from hf_dxprivacy.search.torch_search import TorchEuclidean
+from hf_dxprivacy.search import ExactSearch, nearest_poincare, nearest_to_sums
+from hf_dxprivacy.search.torch_search import TorchEuclidean, TorchPoincare
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.spaces.metrics import boundary_gap, mobius_add
 
 # Bytes of one block of distances (words by vocabulary).
 BLOCK_BYTES = 1 << 24
@@ -45,6 +52,8 @@ FLAT = "flat"
 # word far out lands on multiples of the spacing of float32 there, and never reaches words between
 # them, whose release would show that the input was another (after Mironov, CCS 2012).
 FEW_DIMENSIONS = 4
+
+HyperbolicNoise = Literal["riemannian", "lebesgue"]
 
 # Finds the row of the nearest vector for each of (m, n) noisy ones.
 Search = Callable[[Reals], Ids]
@@ -345,5 +354,84 @@ class Mahalanobis(MultivariateLaplace):
         euclidean = upward(self.space_epsilon)
         return (
             f"For the Euclidean distance the same release is {euclidean}·d-private.",
+            *super()._assumptions(),
+        )
+
+
+class HyperbolicLaplace(NoiseMechanism):
+    """Noise in the Poincaré ball (after Feyisetan, Diethe, Drake, ICDM 2019).
+
+    A noise point z is drawn around the origin and moved to the word by Möbius addition φ(w) ⊕ z,
+    an isometry; the nearest word is released. ε per unit of the space's (scaled) hyperbolic
+    distance.
+
+    The mechanism as printed has no finite guarantee at its stated ε; see docs/guarantee.md. The
+    default noise has density ∝ exp(−ε·d) with respect to the invariant volume, exists for
+    ε > (n−1)/scale, and is ε·d-private. ``noise="lebesgue"`` is the paper's density (Eq. 7), with
+    what it really costs: ε + n/scale.
+
+    Args:
+        space: A Poincaré space.
+        epsilon: ε > 0.
+        noise: "riemannian" or "lebesgue".
+        resample: c > 0 to draw from the neighbours of the word found, as `NoiseMechanism` says.
+        resample_neighbours: How many neighbours.
+
+    Raises:
+        InvalidValueError: If ε is not above the floor of the Riemannian noise.
+    """
+
+    name = "hyperbolic"
+    metrics = ("poincare",)
+    options = ("noise", *RESAMPLING)
+
+    def __init__(
+        self,
+        space: EmbeddingSpace,
+        epsilon: float,
+        noise: HyperbolicNoise = "riemannian",
+        resample: float | None = None,
+        resample_neighbours: int = NEIGHBOURS,
+    ) -> None:
+        super().__init__(space, epsilon, resample, resample_neighbours)
+        require_one_of(("riemannian", "lebesgue"), noise=noise)
+        self.noise = noise
+        floor = (space.dim - 1) / space.scale
+        if noise == "riemannian" and self.epsilon * space.scale <= space.dim - 1:
+            raise InvalidValueError(
+                f"the Riemannian Laplace noise exists only for epsilon > (n-1)/scale = {floor:.6g} "
+                f"(the volume growth of a {space.dim}-d ball), got epsilon={epsilon}; take a "
+                "larger epsilon or a space of lower dimension, or mechanism 'calibrated' or "
+                "'tem', which have no floor"
+            )
+
+    @property
+    def certified_epsilon(self) -> float:
+        """ε for the Riemannian noise; ε + n/scale for the paper's."""
+        extra = self.space.dim / self.space.scale if self.noise == "lebesgue" else 0.0
+        return self.epsilon + extra
+
+    @lazy_property
+    def _nearest(self) -> Search:
+        points, gaps = self.space.vectors, boundary_gap(self.space.vectors)
+        if self.device != CPU:
+            return TorchPoincare(points, gaps, self.device).nearest
+        return partial(nearest_poincare, points=points, gaps=gaps)
+
+    def _sample_noise(self, rng: np.random.Generator, size: int) -> Reals:
+        radius = riemannian_laplace_radius if self.noise == "riemannian" else lebesgue_radius
+        radii = radius(rng, size, self.space.dim, self.epsilon * self.space.scale)
+        return ball_points(rng, radii, self.space.dim)
+
+    def _find(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
+        noise = streams.draw(self._sample_noise, positions).astype(np.float64, copy=False)
+        return self._nearest(mobius_add(self.space.points(ids), noise))
+
+    def _assumptions(self) -> tuple[str, ...]:
+        if self.noise == "riemannian":
+            return super()._assumptions()
+        return (
+            f"The paper's noise at nominal ε = {self.epsilon:g} is certified at ε + n/scale only: "
+            "its density refers to Lebesgue measure, which hyperbolic translation does not keep.",
             *super()._assumptions(),
         )

@@ -29,6 +29,9 @@ SMALLEST_EPSILON = 1e-30
 PROBED_WORDS = 50
 NEARLY_ALWAYS = 0.99
 
+# Bytes of one block of distances (words by vocabulary).
+BLOCK_BYTES = 1 << 24
+
 METRIC_NAMES = {"euclidean": "Euclidean distance", "poincare": "hyperbolic distance"}
 
 # Rows of the vocabulary, −1 for words out of it; and numbers.
@@ -95,9 +98,9 @@ class Mechanism(SetOnce, ABC):
         return space.metric in cls.metrics
 
     def __getstate__(self) -> dict[str, Any]:
-        # Only the decisions travel; what follows from them is computed again where needed.
-        decisions = ("space", "epsilon", "device", *self.options)
-        return {name: self.__dict__[name] for name in decisions}
+        # Only the decisions travel, and a calibration, which takes long; the rest is made again.
+        kept = ("space", "epsilon", "device", *self.options, "_calibration")
+        return {name: vars(self)[name] for name in kept if name in vars(self)}
 
     def to(self: M, device: str) -> M:
         """Return this mechanism, with its search or its distances computed on another device.
@@ -149,16 +152,19 @@ class Mechanism(SetOnce, ABC):
                 of words.
         """
         checked = self._checked(ids)
-        streams = RowStreams([rng], [len(checked)]) if isinstance(rng, np.random.Generator) else rng
-        if not isinstance(streams, RowStreams):
+        if isinstance(rng, np.random.Generator):
+            streams = RowStreams([rng], [len(checked)])
+        elif not isinstance(rng, RowStreams):
             raise InvalidTypeError(
                 f"expected rng to be a numpy.random.Generator, got a {type(rng).__name__}; "
                 "hf_dxprivacy.randomness.process_generator() makes one"
             )
-        if len(streams) != len(checked):
+        elif len(rng) != len(checked):
             raise InvalidValueError(
-                f"expected streams for {len(checked)} words, got streams for {len(streams)}"
+                f"expected streams for {len(checked)} words, got streams for {len(rng)}"
             )
+        else:
+            streams = rng
         drawn = np.empty(len(checked), dtype=np.int64)
         for positions in streams.chunks(self.chunk):
             drawn[positions] = self._draw(checked[positions], streams, positions)
@@ -264,11 +270,10 @@ class Mechanism(SetOnce, ABC):
                 "expected ids to be a 1-D array of integers, "
                 f"got {array.ndim}-D of {array.dtype}; EmbeddingSpace.ids makes one from words"
             )
-        low, high = int(array.min()), int(array.max())
-        if low < -1 or high >= len(self.space):
+        low, high, last = int(array.min()), int(array.max()), len(self.space.words) - 1
+        if low < -1 or high > last:
             raise InvalidValueError(
-                f"expected ids from -1 (out of vocabulary) to {len(self.space) - 1}, "
-                f"got {low} to {high}"
+                f"expected ids from -1 (out of vocabulary) to {last}, got {low} to {high}"
             )
         return array.astype(np.int64, copy=False)
 
@@ -280,16 +285,28 @@ class ExactMechanism(Mechanism):
     exact privacy level is s + max |ln Z(x) − ln Z(x')|/d(x, x').
     """
 
+    _calibration: Calibration
+
     @property
-    @abstractmethod
     def inverse_temperature(self) -> float:
         """The slope s of the log-probability per unit of distance."""
+        return self._calibration.inverse_temperature
+
+    def exact_epsilon(self, progress: bool = False) -> float:
+        """Return the true privacy level ε* of this mechanism, over all pairs of inputs.
+
+        The least ε* for which it is ε*·d-private, bounded upward for rounding.
+
+        Args:
+            progress: Show a bar if it takes long.
+        """
+        del progress
+        return self._calibration.level
 
     @abstractmethod
     def output_distances(self, ids: Ids) -> Reals:
         """Return (m, V) distances from inputs to all words, in the metric of the guarantee."""
 
-    @abstractmethod
     def probabilities(self, ids: ArrayLike) -> Reals:
         """Return the exact law of the output for each input.
 
@@ -299,20 +316,19 @@ class ExactMechanism(Mechanism):
         Returns:
             (m, V) float64; each row adds up to 1.
         """
-
-    @abstractmethod
-    def exact_epsilon(self, progress: bool = False) -> float:
-        """Return the true privacy level ε* of this mechanism, over all pairs of inputs.
-
-        The least ε* for which it is ε*·d-private, bounded upward for rounding.
-
-        Args:
-            progress: Show a bar if it takes long.
-        """
+        checked = self._checked(ids)
+        rows = np.empty((len(checked), len(self.space)))
+        step = max(1, BLOCK_BYTES // (8 * len(self.space)))
+        for start in range(0, len(checked), step):
+            part = rows[start : start + step]
+            distances = self.output_distances(checked[start : start + step])
+            np.exp(np.multiply(-self.inverse_temperature, distances, out=part), out=part)
+            part /= part.sum(axis=1, keepdims=True)
+        return rows
 
     @lazy_property
     def caution(self) -> str | None:
-        """Says so if nearly every word stays: by the exact law of some words of the space."""
+        """See `Mechanism.caution`; by the exact law of some words of the space."""
         probed = np.linspace(0, len(self.space) - 1, PROBED_WORDS).astype(np.int64)
         stays = float(self.probabilities(probed)[np.arange(len(probed)), probed].mean())
         if stays < NEARLY_ALWAYS:

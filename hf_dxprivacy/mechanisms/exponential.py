@@ -6,10 +6,8 @@ and differ only in how s is chosen for an ε.
 
 import math
 import threading
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import require_between, require_positive, require_within
@@ -20,9 +18,6 @@ from hf_dxprivacy.mechanisms.levels import privacy_curve
 from hf_dxprivacy.mechanisms.sampler import SAMPLER, RejectionSampler, Weights
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.spaces import EmbeddingSpace
-
-# Bytes of one block of distances (words by vocabulary).
-BLOCK_BYTES = 1 << 24
 
 # Beyond this, exp(−s·γ) would leave double precision and a probability would round to zero.
 LARGEST_EXPONENT = 700.0
@@ -86,17 +81,6 @@ class ExponentialMechanism(ExactMechanism):
         """Return (m, V) distances from inputs to all words, truncated at γ."""
         return np.minimum(self.space.distances(ids), self.radius)
 
-    def probabilities(self, ids: ArrayLike) -> Reals:
-        """Return the exact law of the output for each input; see `ExactMechanism`."""
-        checked = self._checked(ids)
-        rows = np.empty((len(checked), len(self.space)))
-        step = max(1, BLOCK_BYTES // (8 * len(self.space)))
-        for start in range(0, len(checked), step):
-            part = rows[start : start + step]
-            part[:] = self._weights(self.space.distances(checked[start : start + step]))
-            part /= part.sum(axis=1, keepdims=True)
-        return rows
-
     @property
     def _remedy(self) -> str:
         nearest = self.space.neighbour_distances()[1]
@@ -104,11 +88,6 @@ class ExponentialMechanism(ExactMechanism):
             "ε is per unit of distance, and the median distance to the nearest neighbour is "
             f"{nearest:.3g}: take a smaller ε, or scale the space (rescale, or convert --unit-step)"
         )
-
-    def exact_epsilon(self, progress: bool = False) -> float:
-        """Return the true privacy level ε*, in time quadratic in the size of the vocabulary."""
-        floor = math.exp(-self.inverse_temperature * self.radius)
-        return privacy_curve(self.space, [0], floor, self.inverse_temperature, progress)[0]
 
     @lazy_property
     def _weights(self) -> Weights:
@@ -173,6 +152,11 @@ class TruncatedExponential(ExponentialMechanism):
         """γ, the distance from which on all outputs are equally likely."""
         return super().radius if self.gamma is None else self.gamma
 
+    def exact_epsilon(self, progress: bool = False) -> float:
+        """Return the true privacy level ε*, in time quadratic in the size of the vocabulary."""
+        floor = math.exp(-self.inverse_temperature * self.radius)
+        return privacy_curve(self.space, [0], floor, self.inverse_temperature, progress)[0]
+
 
 class CalibratedExponential(ExponentialMechanism):
     """Calibrated exponential mechanism: the largest s whose exact privacy level is at most ε.
@@ -196,20 +180,6 @@ class CalibratedExponential(ExponentialMechanism):
     def __init__(self, space: EmbeddingSpace, epsilon: float, beta: float = 0.001) -> None:
         super().__init__(space, epsilon, beta)
         self._calibration = calibrate(space, self.epsilon, self.beta)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The certified rate travels, so that no worker has to work it out again.
-        return {**super().__getstate__(), "_calibration": self._calibration}
-
-    @property
-    def inverse_temperature(self) -> float:
-        """The slope s, the largest on the grid with ε*(s) ≤ ε."""
-        return self._calibration.inverse_temperature
-
-    def exact_epsilon(self, progress: bool = False) -> float:
-        """Return ε*(s), the true privacy level, at most ε; known from the calibration."""
-        del progress
-        return self._calibration.level
 
     def _assumptions(self) -> tuple[str, ...]:
         level, s = upward(self._calibration.level, 6), self.inverse_temperature

@@ -24,11 +24,9 @@ the other outputs lie between these two.
 """
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import InvalidValueError
@@ -139,9 +137,6 @@ class Hierarchical(ExactMechanism):
         """Tell whether a space has a tree."""
         return space.hierarchy is not None
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_calibration": self._calibration}
-
     @property
     def tree(self) -> Hierarchy:
         """The tree of the space."""
@@ -152,11 +147,6 @@ class Hierarchical(ExactMechanism):
     def noise_parameters(self) -> dict[str, float | str | None]:
         """The parameters and the tree: over another one the same noise becomes other words."""
         return {**super().noise_parameters, "tree": f"{SAMPLER}:{self.tree.sha256}"}
-
-    @property
-    def inverse_temperature(self) -> float:
-        """The slope s of the log-probability per unit of d_T."""
-        return self._calibration.inverse_temperature
 
     @property
     def metric(self) -> str:
@@ -180,11 +170,6 @@ class Hierarchical(ExactMechanism):
         spread += ROUNDING * (self.inverse_temperature * size + 64.0) * (len(self.space) > 1)
         return min(self.inverse_temperature * size + spread, self.epsilon * size)
 
-    def exact_epsilon(self, progress: bool = False) -> float:
-        """Return ε*(s), the true privacy level over all pairs of inputs, at most ε."""
-        del progress
-        return self._calibration.level
-
     def pair_distances(self, ids_a: Ids, ids_b: Ids) -> Reals:
         """Return (m,) float64 d_T = ln |C(a, b)|; ln(V+1) between the unknown word and another."""
         return np.log(self.tree.common_sizes(np.asarray(ids_a), np.asarray(ids_b)))
@@ -201,17 +186,14 @@ class Hierarchical(ExactMechanism):
         rows = np.full((len(ids), len(self.space)), math.log(len(self.space) + 1))
         for row, word in zip(rows, np.asarray(ids).tolist(), strict=True):
             if word >= 0:
-                row[self.tree.order] = self._by_place(word, np.log)
-        return rows
-
-    def probabilities(self, ids: ArrayLike) -> Reals:
-        """Return the exact law of the output for each input; see `ExactMechanism`."""
-        checked = self._checked(ids)
-        rows = np.full((len(checked), len(self.space)), 1.0 / len(self.space))
-        for row, word in zip(rows, checked.tolist(), strict=True):
-            if word >= 0:
-                row[self.tree.order] = self._by_place(word, self._weights)
-                row /= 1.0 + self._chains.words[word]
+                chain = self.tree.chain(word)
+                starts = np.append(self.tree.places[word], self._starts[chain])
+                sizes = np.append(1, self._sizes[chain])
+                # From the first place to the word clusters get smaller, and larger again behind it.
+                left, right = -np.diff(starts), np.diff(starts + sizes)
+                lengths = np.concatenate([left[::-1], [1], right])
+                distances = np.log(np.concatenate([sizes[:0:-1], sizes]))
+                row[self.tree.order] = np.repeat(distances, lengths)
         return rows
 
     def rings(self, word: int) -> tuple[Ids, Reals]:
@@ -226,21 +208,8 @@ class Hierarchical(ExactMechanism):
             order.
         """
         sizes = np.append(1, self._sizes[self.tree.chain(word)])
-        return np.diff(sizes, prepend=0), self._weights(sizes) / (1.0 + self._chains.words[word])
-
-    def _weights(self, sizes: Ids) -> Reals:
-        return np.exp(-self.inverse_temperature * np.log(sizes))
-
-    def _by_place(self, word: int, function: Callable[[Ids], Reals]) -> Reals:
-        """Return a function of |C(word, y)| for the words y in tree order, (V,)."""
-        chain = self.tree.chain(word)
-        starts = np.append(self.tree.places[word], self._starts[chain])
-        sizes = np.append(1, self._sizes[chain])
-        values = function(sizes)
-        # From the first place to the word the clusters get smaller, and larger again behind it.
-        left, right = -np.diff(starts), np.diff(starts + sizes)
-        lengths = np.concatenate([left[::-1], [1], right])
-        return np.repeat(np.concatenate([values[:0:-1], values]), lengths)
+        weights = np.exp(-self.inverse_temperature * np.log(sizes))
+        return np.diff(sizes, prepend=0), weights / (1.0 + self._chains.words[word])
 
     @lazy_property
     def _chains(self) -> Chains:

@@ -17,10 +17,10 @@ from typing import NoReturn, TypeVar
 
 import numpy as np
 import threadpoolctl
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from hf_dxprivacy import _runtime
+from hf_dxprivacy.mechanisms.base import Ids, Reals
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.distances import Distances
 
@@ -80,7 +80,7 @@ class LogPartition:
         # (moments, bins, steps)
         self._table = windows[:, np.asarray(steps) - first].transpose(0, 2, 1).copy()
 
-    def log_sums(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    def log_sums(self, ids: Ids) -> Reals:
         """Return ln Z, (m, steps), for m words."""
         moments = np.zeros((DEGREE + 1, len(ids), self._inside + 1))
         size = len(self._distances.vectors)
@@ -89,10 +89,10 @@ class LogPartition:
             for row in range(0, len(ids), SORTED_ROWS):
                 part = slice(row, row + SORTED_ROWS)
                 self._sort_in(moments[:, part], block[part])
-        sums: NDArray[np.float64] = np.matmul(moments, self._table).sum(axis=0)
+        sums: Reals = np.matmul(moments, self._table).sum(axis=0)
         return np.log(sums)
 
-    def _sort_in(self, moments: NDArray[np.float64], distances: NDArray[np.float64]) -> None:
+    def _sort_in(self, moments: Reals, distances: Reals) -> None:
         """Add the distances of m words, (m, columns), to their moments, (DEGREE+1, m, bins)."""
         place = distances * self._unit
         np.maximum(place, 2.0 ** (-self._inside / STEPS_PER_OCTAVE), out=place)
@@ -115,7 +115,7 @@ class LogPartition:
             powers *= place.ravel()
 
 
-def _coefficients(exponent: float, bins: int) -> NDArray[np.float64]:
+def _coefficients(exponent: float, bins: int) -> Reals:
     """Return the polynomials of the weights in the bins below γ, (DEGREE+1, bins).
 
     In bin b, counted from γ downwards, s·d = exponent·2^(−(b − (1+u)/2)/32) with u from −1 to 1.
@@ -165,17 +165,22 @@ def privacy_curve(
     blocks = _blocks(len(space))
     total = len(blocks) * (3 * len(blocks) + 1) // 2
     with tqdm(total=total, desc="Calibrating", disable=not progress or None) as bar:
-        partition = LogPartition(_distances(space), floor, base, steps)
-        log_sums = _log_sums(space, partition, len(steps), bar)
+        distances = Distances(space.vectors, space.metric, space.scale)
+        partition = LogPartition(distances, floor, base, steps)
+        log_sums = np.empty((len(steps), len(space)))
+
+        def fill(mine: Sequence[slice]) -> None:
+            for block in mine:
+                log_sums[:, block] = partition.log_sums(np.arange(block.start, block.stop)).T
+                bar.update(len(blocks))
+
+        _in_threads(fill, blocks)
         ratios = _largest_ratios(space, log_sums, bar)
     gammas = -math.log(floor) / inverses
     # Pairs farther apart than γ are at d_γ = γ.
     beyond = (log_sums.max(axis=1) - log_sums.min(axis=1) + DIFFERENCE_ERROR) / gammas
     ratios = np.maximum(ratios, beyond)
-    to_centroid = space.distances(np.array([-1]))[0]
-    at_centroid = np.maximum(np.exp(-inverses[:, None] * to_centroid), floor).sum(axis=1)
-    differences = log_sums - np.log(at_centroid)[:, None]
-    _raise_by_centroid(ratios, space, inverses, gammas, differences, to_centroid)
+    _raise_by_centroid(ratios, space, inverses, floor, log_sums)
     levels = (inverses + ratios) * (1.0 + LEVEL_MARGIN)
     # Where words nearly coincide, or γ is nearly 0, rounding says nothing and the theorem more.
     return dict(zip(steps, np.minimum(levels, 2.0 * inverses).tolist(), strict=True))
@@ -185,39 +190,18 @@ def _blocks(size: int) -> list[slice]:
     return [slice(start, min(start + TILE, size)) for start in range(0, size, TILE)]
 
 
-def _distances(space: EmbeddingSpace, order: slice | NDArray[np.int64] = slice(None)) -> Distances:
-    return Distances(space.vectors[order], space.metric, space.scale)
-
-
-def _log_sums(
-    space: EmbeddingSpace, partition: LogPartition, count: int, bar: "tqdm[NoReturn]"
-) -> NDArray[np.float64]:
-    """Return ln Z of the words by step, (R, V)."""
-    blocks = _blocks(len(space))
-    log_sums = np.empty((count, len(space)))
-
-    def fill(mine: Sequence[slice]) -> None:
-        for block in mine:
-            log_sums[:, block] = partition.log_sums(np.arange(block.start, block.stop)).T
-            bar.update(len(blocks))
-
-    _in_threads(fill, blocks)
-    return log_sums
-
-
-def _largest_ratios(
-    space: EmbeddingSpace, log_sums: NDArray[np.float64], bar: "tqdm[NoReturn]"
-) -> NDArray[np.float64]:
+def _largest_ratios(space: EmbeddingSpace, log_sums: Reals, bar: "tqdm[NoReturn]") -> Reals:
     """Return max |Δ ln Z|/d over pairs of words by step, (R,), bounded upward for rounding."""
     # In the order of ln Z, differences within a tile are all alike: most tiles can be passed over.
     # The largest come first.
     order = np.argsort(log_sums[len(log_sums) // 2])
-    log_sums, distances = log_sums[:, order], _distances(space, order)
+    log_sums = log_sums[:, order]
+    distances = Distances(space.vectors[order], space.metric, space.scale)
     blocks = _blocks(len(space))
     tiles = [(rows, columns) for k, rows in enumerate(blocks) for columns in blocks[k:]]
     tiles.sort(key=lambda tile: tile[0].start - tile[1].start)
 
-    def compare(mine: Sequence[tuple[slice, slice]]) -> NDArray[np.float64]:
+    def compare(mine: Sequence[tuple[slice, slice]]) -> Reals:
         best = np.zeros(len(log_sums))
         for rows, columns in mine:
             inverse = distances.distances(np.arange(rows.start, rows.stop), columns)
@@ -227,16 +211,11 @@ def _largest_ratios(
             bar.update()
         return best
 
-    ratios: NDArray[np.float64] = np.max(_in_threads(compare, tiles), axis=0)
+    ratios: Reals = np.max(_in_threads(compare, tiles), axis=0)
     return ratios
 
 
-def _raise_ratios(
-    best: NDArray[np.float64],
-    rows: NDArray[np.float64],
-    columns: NDArray[np.float64],
-    inverse: NDArray[np.float64],
-) -> None:
+def _raise_ratios(best: Reals, rows: Reals, columns: Reals, inverse: Reals) -> None:
     """Raise best[r] to the largest |Δ ln Z|·inverse of one tile, or a little above it."""
     nearest = inverse.max(axis=1)
     error = DIFFERENCE_ERROR * nearest.max()
@@ -249,19 +228,16 @@ def _raise_ratios(
 
 
 def _raise_by_centroid(
-    best: NDArray[np.float64],
-    space: EmbeddingSpace,
-    inverses: NDArray[np.float64],
-    gammas: NDArray[np.float64],
-    differences: NDArray[np.float64],
-    to_centroid: NDArray[np.float64],
+    best: Reals, space: EmbeddingSpace, inverses: Reals, floor: float, log_sums: Reals
 ) -> None:
-    """Raise best[r] to what the level of a word and the centroid has above s.
-
-    With `differences` = ln Z(word) − ln Z(centroid), the bound is attained at the word where that
-    is negative. Where it is positive it would be at the centroid, which is no output: the largest
-    log-ratio over the real outputs is then less, and is looked up if it matters.
-    """
+    """Raise best[r] to what the level of a word and the centroid has above s."""
+    to_centroid = space.distances(np.array([-1]))[0]
+    weights = np.maximum(np.exp(-inverses[:, None] * to_centroid), floor)
+    gammas = -math.log(floor) / inverses
+    # Where ln Z(word) − ln Z(centroid) is negative, the bound is attained at the word. Where it is
+    # positive it would be at the centroid, which is no output: the largest log-ratio over the real
+    # outputs is then less, and is looked up if it matters.
+    differences = log_sums - np.log(weights.sum(axis=1))[:, None]
     apart = np.flatnonzero(to_centroid > 0)
     differences, reach = differences[:, apart], np.minimum(to_centroid[apart], gammas[:, None])
     at_word = np.where(differences <= 0, (DIFFERENCE_ERROR - differences) / reach, 0.0)

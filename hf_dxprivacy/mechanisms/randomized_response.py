@@ -3,10 +3,10 @@
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from hf_dxprivacy.mechanisms.base import ExactMechanism, Ids, Reals
+from hf_dxprivacy.mechanisms.base import Calibration, ExactMechanism, Ids, Reals
 from hf_dxprivacy.randomness import RowStreams, uniforms
+from hf_dxprivacy.spaces import EmbeddingSpace
 
 # Version of the mapping from noise to words; see `hierarchical.SAMPLER`.
 SAMPLER = 1
@@ -32,6 +32,11 @@ class RandomizedResponse(ExactMechanism):
     own_metric = True
     chunk = 1 << 14
 
+    def __init__(self, space: EmbeddingSpace, epsilon: float) -> None:
+        super().__init__(space, epsilon)
+        # The law is exp(−ε·[x ≠ y])/Z with one Z for all words, and two words attain ε.
+        self._calibration = Calibration(self.epsilon, self.epsilon)
+
     @property
     def noise_parameters(self) -> dict[str, float | str | None]:
         """The parameters and the version of the sampler."""
@@ -55,33 +60,14 @@ class RandomizedResponse(ExactMechanism):
         """Distance to the 1st, 10th, 100th neighbour: 1, if there is another word."""
         return dict.fromkeys((1, 10, 100), float(len(self.space) > 1))
 
-    def exact_epsilon(self, progress: bool = False) -> float:
-        """Return ε, which two words attain."""
-        del progress
-        return self.epsilon
-
     @property
     def _others(self) -> float:
         """(V−1)·e^(−ε), the mass of all other words where that of the word itself is 1."""
         return (len(self.space) - 1) * math.exp(-self.epsilon)
 
-    @property
-    def inverse_temperature(self) -> float:
-        """ε: the law is exp(−ε·[x ≠ y])/Z with one Z for all words."""
-        return self.epsilon
-
     def output_distances(self, ids: Ids) -> Reals:
         """Return (m, V) distances from inputs to all words: 0 to itself, 1 to the others."""
         return np.not_equal(np.asarray(ids)[:, None], np.arange(len(self.space))).astype(np.float64)
-
-    def probabilities(self, ids: ArrayLike) -> Reals:
-        """Return the exact law of the output for each input; see `ExactMechanism`."""
-        checked = self._checked(ids)
-        total = 1.0 + self._others
-        rows = np.full((len(checked), len(self.space)), math.exp(-self.epsilon) / total)
-        rows[np.arange(len(checked)), checked] = 1.0 / total
-        rows[checked < 0] = 1.0 / len(self.space)
-        return rows
 
     def _draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
         uniform = streams.draw(uniforms, positions) * (1.0 + self._others)

@@ -59,18 +59,10 @@ def lebesgue_radius(
     A point z has density proportional to ((1-‖z‖)/(1+‖z‖))^ε with respect to Lebesgue measure on
     the unit ball. With Möbius translation this noise is (ε+dim)-private, not ε-private.
 
-    Args:
-        rng: Where the randomness comes from.
-        size: How many distances, 0 allowed.
-        dim: Dimension of the ball, at least 1.
-        epsilon: The exponent ε > 0 of the density.
+    Arguments and errors as for `riemannian_laplace_radius`, for every exponent ε > 0.
 
     Returns:
         (size,) hyperbolic distances ρ; the norm of the point is tanh(ρ/2).
-
-    Raises:
-        InvalidTypeError: If an argument is not a number.
-        InvalidValueError: If size < 0, dim < 1 or ε <= 0.
     """
     require_at_least(0, size=size)
     require_at_least(1, dim=dim)
@@ -111,21 +103,12 @@ def ball_points(
 def lebesgue_proposals(
     rng: np.random.Generator, size: int, dim: int, epsilon: float
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Propose distances for Eq. 7 and say which ones to keep.
+    """Propose (size,) distances for Eq. 7 and flag those that are exact, independent draws.
 
     The target, in s = exp(-ρ), is s^ε·(1-s)^(dim-1)·(1+s)^(-dim-1). A proposal is
     Beta(ε+1-κ, dim), and exp(h) is left to be accepted, h = κ·ln s - (dim+1)·ln(1+s), which is
     concave in ln s for every κ, with its maximum in closed form. At least 0.65 are kept whatever
     ε and dim.
-
-    Args:
-        rng: Where the randomness comes from.
-        size: How many proposals.
-        dim: Dimension of the ball.
-        epsilon: The exponent ε of the density.
-
-    Returns:
-        (size,) distances and (size,) flags; those flagged are exact, independent draws.
     """
     # Acceptance is best where h has its maximum at the mean of the proposals. With their mean
     # (ε+1-κ)/(ε+1-κ+dim) in place of exp(mean of ln s), this is a quadratic equation for κ.
@@ -139,20 +122,11 @@ def lebesgue_proposals(
 
 
 def minus_log_beta(rng: np.random.Generator, size: int, a: float, b: float) -> NDArray[np.float64]:
-    """Draw -ln(T) for T ~ Beta(a, b), accurately also where T rounds to 0 or to 1.
+    """Draw -ln(T) >= 0 for T ~ Beta(a, b), accurately also where T rounds to 0 or to 1.
 
-    With G_a and G_b gamma variables, T = G_a/(G_a+G_b), so -ln(T) = ln(1 + G_b/G_a). For small a
-    nearly all of the law of G_a lies below the smallest float: its logarithm is drawn instead,
-    as ln(G_(a+1)) - E/a with E exponential.
-
-    Args:
-        rng: Where the randomness comes from.
-        size: How many values.
-        a: First parameter, above 0.
-        b: Second parameter, at least 1.
-
-    Returns:
-        (size,) values >= 0.
+    a > 0, b >= 1. With G_a and G_b gamma variables, T = G_a/(G_a+G_b), so -ln(T) = ln(1 + G_b/G_a).
+    For small a nearly all of the law of G_a lies below the smallest float: its logarithm is drawn
+    instead, as ln(G_(a+1)) - E/a with E exponential.
     """
     ratio = rng.standard_gamma(b, size) / rng.standard_gamma(a + 1, size)
     # For b = 1 the gamma variable is exactly 0 once in 2^53 draws; -ln(T) is then 0, as it should.

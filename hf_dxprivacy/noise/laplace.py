@@ -36,37 +36,21 @@ def in_uniform_directions(
     dim: int,
     dtype: DTypeLike = np.float64,
 ) -> NDArray[np.floating[Any]]:
-    """Draw a direction for every radius and return the vectors of these lengths.
+    """Draw a direction for each of (m,) radii and return the (m, dim) vectors of these lengths.
 
-    Args:
-        rng: Where the randomness comes from.
-        radii: (m,) lengths.
-        dim: Dimension of the space, at least 1.
-        dtype: float32 or float64.
-
-    Returns:
-        (m, dim) array of the dtype: each radius times its own uniform direction.
-
-    Raises:
-        InvalidTypeError: If dim is not an integer.
-        InvalidValueError: If dim < 1 or the dtype is another one.
+    Other arguments and errors as for `uniform_directions`.
     """
     require_at_least(1, dim=dim)
     require_one_of(("float32", "float64"), dtype=np.dtype(dtype).name)
-    vectors, norms = _gaussian(rng, len(radii), dim, np.dtype(dtype))
+    dtype = np.dtype(dtype)
+    vectors: NDArray[np.floating[Any]] = rng.standard_normal((len(radii), dim), dtype=dtype)
     # A float32 normal is exactly zero once in millions of draws, so in low dimensions a whole
     # vector can be; drawing it again conditions on a symmetric event and keeps the law uniform.
-    while (missing := np.flatnonzero(norms == 0)).size:
-        vectors[missing], norms[missing] = _gaussian(rng, len(missing), dim, np.dtype(dtype))
+    while not (norms := np.sqrt(np.einsum("ij,ij->i", vectors, vectors))).all():
+        missing = np.flatnonzero(norms == 0)
+        vectors[missing] = rng.standard_normal((len(missing), dim), dtype=dtype)
     vectors *= (radii / norms).astype(dtype)[:, None]
     return vectors
-
-
-def _gaussian(
-    rng: np.random.Generator, size: int, dim: int, dtype: np.dtype[Any]
-) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
-    vectors: NDArray[np.floating[Any]] = rng.standard_normal((size, dim), dtype=dtype)
-    return vectors, np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
 
 
 def multivariate_laplace(

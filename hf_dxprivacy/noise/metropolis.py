@@ -67,7 +67,9 @@ def metropolis_hastings(
             state, weight = proposal, proposed
         if index >= 0:
             states[index] = state
-    return _to_ball(states)
+    squared = np.einsum("ij,ij->i", states, states)
+    points: NDArray[Any] = states / (1 + np.sqrt(1 + squared))[:, None]
+    return points
 
 
 def _log_weight(squared: float, dim: int, epsilon: float, corrected: bool) -> float:
@@ -76,9 +78,3 @@ def _log_weight(squared: float, dim: int, epsilon: float, corrected: bool) -> fl
         return density
     height = math.sqrt(1 + squared)
     return density - dim * math.log1p(height) - math.log(height)
-
-
-def _to_ball(lorentz: NDArray[np.float64]) -> NDArray[np.float64]:
-    squared = np.einsum("ij,ij->i", lorentz, lorentz)
-    points: NDArray[Any] = lorentz / (1 + np.sqrt(1 + squared))[:, None]
-    return points

@@ -19,7 +19,7 @@ from hf_dxprivacy.mechanisms import (
     MultivariateLaplace,
     additive,
 )
-from hf_dxprivacy.mechanisms.hyperbolic_laplace import HyperbolicNoise
+from hf_dxprivacy.mechanisms.additive import HyperbolicNoise
 from hf_dxprivacy.noise import multivariate_laplace, uniform_directions
 from hf_dxprivacy.randomness import RowStreams, keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace

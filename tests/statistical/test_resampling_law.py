@@ -111,6 +111,7 @@ def test_seeds_are_bound_to_resampling_only_where_there_is_any(
     plain = create_mechanism("laplace", euclidean_space, 3.0, resample_neighbours=7)
     assert plain.noise_parameters == {"mechanism": "laplace", "epsilon": 3.0}
     resampled = create_mechanism("laplace", euclidean_space, 3.0, resample=0.5)
-    assert resampled.noise_parameters == plain.noise_parameters | {"resample": 0.5, "resample_neighbours": 100}
+    added = {"resample": 0.5, "resample_neighbours": 100}
+    assert resampled.noise_parameters == plain.noise_parameters | added
     assert resampled.guarantee.ldp_epsilon == plain.guarantee.ldp_epsilon
     assert any("exp(-0.5·ε·i), i up to 100" in text for text in resampled.guarantee.assumptions)
