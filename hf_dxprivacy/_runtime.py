@@ -7,6 +7,7 @@
   torch's GPU generator, Philox, is made for simulations, and ChaCha20 is what a guarantee rests on.
 """
 
+import functools
 import importlib
 import os
 import sys
@@ -31,8 +32,6 @@ from hf_dxprivacy.errors import (
 )
 
 if TYPE_CHECKING:
-    import functools
-
     lazy_property = functools.cached_property
 else:
 
@@ -142,13 +141,10 @@ _precision = threading.Lock()
 
 
 def check_device(device: str) -> None:
-    """Require a device that there is, without opening it.
+    """Require "cpu", "cuda", or "cuda:1" for the second GPU, without opening the device.
 
     A process that has opened CUDA cannot be forked any more, as ``Dataset.map(num_proc=...)``
     does; so devices are only counted, which torch does through the driver's NVML.
-
-    Args:
-        device: "cpu", "cuda", or "cuda:1" for the second GPU.
 
     Raises:
         InvalidTypeError: If it is not a string.
@@ -200,8 +196,7 @@ def block_rows(torch: Any, device: Any, row_bytes: int) -> int:
 def full_float32(torch: Any) -> Iterator[None]:
     """Multiply float32 in float32, also where the user allows TF32 or bfloat16 instead.
 
-    These have 11 and 8 bits of 24; `torch.set_float32_matmul_precision` allows them on a GPU and on
-    processors that can.
+    These have 11 and 8 bits of 24; `torch.set_float32_matmul_precision` allows them.
     """
     with _precision, ExitStack() as settings:
         for backend in (torch.backends.cuda, torch.backends.mkldnn):

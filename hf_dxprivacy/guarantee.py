@@ -8,6 +8,8 @@ from typing import Any
 
 from hf_dxprivacy.errors import require_positive
 
+_ORDINALS = {1: "1st", 10: "10th", 100: "100th"}
+
 LogRatioBound = Callable[[Any, Any], float]
 
 # True of every release by this package, whatever its options (mathematics: Pr is over the noise).
@@ -70,7 +72,7 @@ def text_disclosures(
     unknown: str = "at the centroid of the space",
     shapes: bool = False,
 ) -> tuple[str, ...]:
-    """Say what a privatizer of texts releases beside the words it draws anew.
+    """Say what a privatizer of texts releases beside the words, a sentence for each thing.
 
     Args:
         oov: Treatment of words out of vocabulary: "centroid", "drop" or "keep".
@@ -80,9 +82,6 @@ def text_disclosures(
         memoize: What is always released in the same way: "row", "user", or nothing.
         unknown: Where the input that stands for words out of vocabulary is.
         shapes: Whether the space has entries for shapes of words.
-
-    Returns:
-        One sentence for each thing that the statement does not cover or rests on.
     """
     sentences = [
         "Not covered, released as it is: the number of words and what stands between them "
@@ -109,14 +108,7 @@ def text_disclosures(
 
 
 def token_disclosures(seeded: bool) -> tuple[str, ...]:
-    """Say what a privatizer of token ids releases beside the tokens it draws anew.
-
-    Args:
-        seeded: Whether the noise comes from a fixed seed.
-
-    Returns:
-        One sentence for each thing that the statement does not cover or rests on.
-    """
+    """Say what a privatizer of token ids releases beside the tokens; see `text_disclosures`."""
     sentences = (
         "A word is protected by the sum over its tokens, since one word may be several of them.",
         "Not covered, released as it is: the number of tokens, which special tokens (start, "
@@ -141,6 +133,10 @@ def upward(value: float, digits: int = 4) -> str:
 
 def _unbounded(_a: object, _b: object) -> float:
     return math.inf
+
+
+def _printed(assumptions: tuple[str, ...], *head: str) -> str:
+    return "\n".join([*head, *(f"  - {sentence}" for sentence in assumptions)])
 
 
 @dataclass(frozen=True)
@@ -197,19 +193,17 @@ class PrivacyGuarantee:
         }
 
     def __str__(self) -> str:
-        ordinals = {1: "1st", 10: "10th", 100: "100th"}
         neighbours = ", ".join(
-            f"{value:.3g} at the {ordinals.get(k, f'{k}-th')} neighbour"
+            f"{value:.3g} at the {_ORDINALS.get(k, f'{k}-th')} neighbour"
             for k, value in self.neighbour_epsilon.items()
         )
         local = upward(self.ldp_epsilon)
-        lines = [
+        return _printed(
+            self.assumptions,
             f"ε·d-private per {self.unit}: ε = {upward(self.epsilon, 6)} per unit of {self.metric}",
             f"  ε·d at the median distance: {neighbours}",
             f"  as pure local DP, any {self.unit} against any other: ε ≤ {local}",
-            *(f"  - {sentence}" for sentence in self.assumptions),
-        ]
-        return "\n".join(lines)
+        )
 
 
 _EXACT = (
@@ -254,10 +248,8 @@ class CorpusGuarantee:
         }
 
     def __str__(self) -> str:
-        head = (
-            f"no guarantee per {self.unit} of the corpus"
-            if self.epsilon is None
-            else f"ε_g-differentially private per {self.unit} of the corpus: "
-            f"ε_g = {upward(self.epsilon, 6)}"
-        )
-        return "\n".join([head, *(f"  - {sentence}" for sentence in self.assumptions)])
+        head = f"no guarantee per {self.unit} of the corpus"
+        if self.epsilon is not None:
+            bound = upward(self.epsilon, 6)
+            head = f"ε_g-differentially private per {self.unit} of the corpus: ε_g = {bound}"
+        return _printed(self.assumptions, head)

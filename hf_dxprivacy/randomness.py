@@ -42,13 +42,7 @@ os.register_at_fork(after_in_child=_forget_generators)
 
 
 def generator_from_key(key: bytes) -> np.random.Generator:
-    """Return a ChaCha20 generator that is keyed with exactly these bytes.
-
-    Args:
-        key: 32 bytes; the same key gives the same stream.
-
-    Returns:
-        A NumPy generator over the ChaCha20 key stream (20 rounds, counter from 0).
+    """Return a NumPy generator over the ChaCha20 stream of a key: 20 rounds, counter from 0.
 
     Raises:
         InvalidValueError: If the key is not 32 bytes long.
@@ -117,15 +111,16 @@ def _spare_generators() -> list[np.random.Generator]:
 
 def _generators(keys: Iterable[bytes]) -> list[np.random.Generator]:
     """Return a generator for each key, as `generator_from_key` does."""
-    spare = _spare_generators()
-    return [_rekeyed(spare.pop(), key) if spare else generator_from_key(key) for key in keys]
-
-
-def _rekeyed(generator: np.random.Generator, key: bytes) -> np.random.Generator:
-    first = _first_state()
-    state = {**first["state"], "keysetup": np.frombuffer(key, dtype="<u4")}
-    generator.bit_generator.state = {**first, "state": state}
-    return generator
+    spare, generators = _spare_generators(), []
+    for key in keys:
+        if spare:
+            first, generator = _first_state(), spare.pop()
+            state = {**first["state"], "keysetup": np.frombuffer(key, dtype="<u4")}
+            generator.bit_generator.state = {**first, "state": state}
+            generators.append(generator)
+        else:
+            generators.append(generator_from_key(key))
+    return generators
 
 
 @lru_cache(maxsize=1)
@@ -189,23 +184,22 @@ class RowStreams:
             for first in range(run_start, run_end, limit):
                 yield np.arange(first, min(first + limit, run_end))
 
-    def draw(self, law: Sampler, words: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Draw one value of a law for each word.
+    def draw(self, sampler: Sampler, words: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Draw one value for each word.
 
         Args:
-            law: What to draw.
+            sampler: What to draw.
             words: (m,) positions of the words, ascending; m > 0.
 
         Returns:
             (m, ...) array; the values of one row come from its own generator, in order.
         """
         if len(self._generators) == 1:
-            return law(self._generators[0], len(words))
-        rows, counts = np.unique(
-            np.searchsorted(self._ends, words, side="right"), return_counts=True
-        )
+            return sampler(self._generators[0], len(words))
+        owners = np.searchsorted(self._ends, words, side="right")
+        rows, counts = np.unique(owners, return_counts=True)
         return np.concatenate(
-            [law(self._generators[r], int(n)) for r, n in zip(rows, counts, strict=True)]
+            [sampler(self._generators[r], int(n)) for r, n in zip(rows, counts, strict=True)]
         )
 
 
