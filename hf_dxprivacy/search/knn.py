@@ -58,10 +58,9 @@ class ExactSearch:
     """Exact search in L2.
 
     It runs in float32 directly on the (memory-mapped) matrix, without a copy of it. Where rounding
-    might decide, what is in question is compared in float64, and all vectors if that is many (a
-    query or a common offset that is huge beside the distances, many equal vectors). So the answer
-    depends neither on the number of queries in a call nor on that of threads. The lowest row wins a
-    tie.
+    might decide, which is about one query in a thousand, all vectors are compared in float64. So
+    the answer depends neither on the number of queries in a call nor on that of threads. The lowest
+    row wins a tie.
 
     Args:
         vectors: (V, n) float32, C-contiguous.
@@ -70,6 +69,8 @@ class ExactSearch:
     def __init__(self, vectors: NDArray[np.float32]) -> None:
         self._vectors = vectors
         self._largest = float(squared_norms(vectors).max() ** 0.5)
+        # So many queries are ranked by longer lists; more are faster compared with all vectors.
+        self._listed: float = vectors.shape[1]
 
     def nearest(self, queries: NDArray[np.floating]) -> NDArray[np.int64]:
         """Return the row of the nearest vector for each query.
@@ -86,7 +87,8 @@ class ExactSearch:
         nearest = np.empty(len(queries), dtype=np.int64)
         pending = np.arange(len(queries))
         for size in SHORTLISTS:
-            if size >= len(self._vectors) or len(pending) == 0:
+            most = len(queries) if size == 1 else self._listed
+            if size >= len(self._vectors) or not 0 < len(pending) <= most:
                 break
             found, margins = self._shortlist(queries[pending], size)
             nearest[pending] = rank(queries[pending], self._vectors, found)
@@ -104,8 +106,11 @@ class ExactSearch:
             (m, size) rows, and (m,) by how much the squared distance of every vector that is not
             among them is at least larger than the least one.
         """
-        if size == 1:
-            return self._two_least(queries)
+        return self._two_least(queries) if size == 1 else self._list(queries, size)
+
+    def _list(
+        self, queries: NDArray[np.float32], size: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         found = np.empty((len(queries), size), dtype=np.int64)
         margins = np.empty(len(queries))
         step = max(1, BLOCK_BYTES // (4 * len(self._vectors)))
@@ -122,9 +127,9 @@ class ExactSearch:
     def _two_least(
         self, queries: NDArray[np.float32]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return what `_shortlist` does for one candidate; each thread has a run of the vectors."""
         workers = 1 if _runtime.in_worker() else faiss.omp_get_max_threads()
         workers = min(workers, -(-len(self._vectors) // VECTORS))
+        # Each thread has a run of the vectors, and one thread of OpenMP.
         ends = [len(self._vectors) * k // workers for k in range(workers + 1)]
         scan = partial(_scan, queries, self._vectors)
         if workers == 1:

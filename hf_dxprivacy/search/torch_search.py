@@ -27,6 +27,8 @@ class TorchEuclidean(ExactSearch):
 
     def __init__(self, vectors: NDArray[np.float32], device: str) -> None:
         super().__init__(vectors)
+        # A comparison with all vectors would leave the device.
+        self._listed = np.inf
         self._torch, self._device = open_device(device)
         self._transposed = self._torch.tensor(vectors, device=self._device).T
         with np.errstate(over="ignore"):

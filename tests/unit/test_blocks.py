@@ -42,9 +42,7 @@ def test_the_nearest_and_how_near_the_next_one_is(size: int, copies: int) -> Non
 
 
 @pytest.mark.parametrize("rows", [1, 7, 1000])
-def test_a_shortlist_and_how_near_the_next_one_is(
-    rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_and_how_near_the_next_one_is(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
     vectors = rng.normal(size=(100, 5)).astype(np.float32)
     queries = rng.normal(size=(40, 5)).astype(np.float32)
@@ -104,21 +102,16 @@ def test_rounding_is_within_its_bound(dim: int, kind: str) -> None:
     assert (spread <= bound).all()
 
 
-@pytest.mark.parametrize("copies", [1, 3, 70])
-def test_few_comparisons_are_left_to_float64(copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    compared, listed = [], []
-    shortlist, compare_all = knn.ExactSearch._shortlist, knn.compare_all
+@pytest.mark.parametrize(("copies", "size"), [(1, 1000), (2, 40), (2, 1000), (70, 40)])
+def test_few_comparisons_are_left_to_float64(
+    copies: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared, compare_all = [], knn.compare_all
     monkeypatch.setattr(
         knn, "compare_all", lambda q, v: (compared.append(len(q)), compare_all(q, v))[1]
     )
-    monkeypatch.setattr(
-        knn.ExactSearch,
-        "_shortlist",
-        lambda self, q, size: (listed.append((len(q), size)), shortlist(self, q, size))[1],
-    )
     rng = np.random.default_rng(4)
-    vectors = np.tile(rng.normal(size=(1000, 50)).astype(np.float32), (copies, 1))
-    nearest_euclidean(vectors[:300] + rng.normal(size=(300, 50)), vectors)
-    assert listed[0] == (300, 1)
-    assert sum(count for count, _ in listed[1:]) < 10 if copies == 1 else listed[1] == (300, 64)
-    assert compared == [300 if copies > 64 else 0]
+    vectors = np.tile(rng.normal(size=(3000, 50)).astype(np.float32), (copies, 1))
+    nearest_euclidean(vectors[:size] + rng.normal(size=(size, 50)), vectors)
+    # Lists decide for a few queries between a few vectors.
+    assert compared == [size if copies == 70 or (copies, size) == (2, 1000) else 0]
