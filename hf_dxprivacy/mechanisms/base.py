@@ -322,6 +322,8 @@ class ExactMechanism(Mechanism):
         for start in range(0, len(checked), step):
             part = rows[start : start + step]
             distances = self.output_distances(checked[start : start + step])
+            # The unknown word is at no output, and no weight may round to 0 for all of them.
+            distances -= distances.min(axis=1, keepdims=True)
             np.exp(np.multiply(-self.inverse_temperature, distances, out=part), out=part)
             part /= part.sum(axis=1, keepdims=True)
         return rows
