@@ -62,11 +62,11 @@ def create_mechanism(name: str, space: EmbeddingSpace, epsilon: float, **options
         InvalidValueError: If the name is unknown, or the mechanism refuses a value.
         InvalidTypeError: If the mechanism has no such option.
     """
-    _check_options(name, options)
+    check_options(name, options)
     return MECHANISMS[name](space, epsilon, **options)
 
 
-def _check_options(name: str, options: Iterable[str]) -> None:
+def check_options(name: str, options: Iterable[str]) -> None:
     """Require a mechanism to be known and to have options of these names."""
     require_one_of(MECHANISMS, mechanism=name)
     own = MECHANISMS[name].options
@@ -96,7 +96,7 @@ def required_index(mechanism: str | Mechanism | None, options: Mapping[str, Any]
     if kind == FLAT:
         return None
     if isinstance(mechanism, str):
-        _check_options(mechanism, ("index",))
+        check_options(mechanism, ("index",))
     return kind
 
 
