@@ -3,8 +3,8 @@
 import gzip
 import io
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
@@ -63,92 +63,38 @@ def read_vectors(path: str | Path, *, limit: int | None = None, progress: bool =
             disable=not progress,
         ) as bar,
     ):
-        source = _Source(path, raw, bar)
-        first = source.first_line()
-        header = first.split()
-        if len(header) == 2 and all(n.isdigit() and len(n) <= _LONGEST_COUNT for n in header):
-            count, dim = map(int, header)
-            if dim < 1:
-                raise InvalidValueError(f"{path}, line 1: expected dimension >= 1, got {dim}")
-            if _is_binary(source.peek(), dim):
-                return _read_binary(source, count, dim, limit)
-            return _read_text(source, _Rows(source, dim, limit, first=2), count, [])
-        dim = first.count(b" ")
-        if dim < 1:
+        try:
+            return _read(_Source(path, raw, bar), limit)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InvalidValueError(
-                f"{path}, line 1: expected a word and its numbers, separated by single spaces"
-            )
-        return _read_text(source, _Rows(source, dim, limit), None, [first])
+                f"{path}: the gzip stream is truncated or damaged ({error}); fetch the file again"
+            ) from error
 
 
 class _Source:
     """A file that is read from the front, decompressed if its content is gzip."""
 
     def __init__(self, path: Path, raw: BinaryIO, bar: "tqdm[NoReturn]") -> None:
-        self.path = path
-        self._raw, self._bar, self._lines = raw, bar, 0
-        self._size = path.stat().st_size
+        self.path, self.size = path, path.stat().st_size
+        self._raw, self._bar = raw, bar
         start = raw.read(4)
         raw.seek(0)
         if start == b"PK\x03\x04":
             raise InvalidValueError(f"{path}: this is a zip archive; unpack it and read the member")
         packed = start[:2] == b"\x1f\x8b"
         unpacked = gzip.GzipFile(fileobj=raw, mode="rb") if packed else raw
-        self._stream = io.BufferedReader(unpacked, CHUNK_BYTES)  # type: ignore[arg-type, type-var, unused-ignore]
+        self.stream = io.BufferedReader(unpacked, CHUNK_BYTES)  # type: ignore[arg-type, type-var, unused-ignore]
 
     @property
     def fraction(self) -> float:
         """Part of the file that has been read, above 0 and at most 1."""
-        return min(1.0, max(self._raw.tell(), 1) / max(self._size, 1))
-
-    def first_line(self) -> bytes:
-        """Return the first line, without its end."""
-        with self._guard():
-            line = self._stream.readline(_LONGEST_FIRST)
-        if not line:
-            raise InvalidValueError(f"{self.path}: expected at least one word, the file is empty")
-        if len(line) == _LONGEST_FIRST:
-            raise InvalidValueError(
-                f"{self.path}, line 1: longer than {_LONGEST_FIRST} bytes; expected GloVe or "
-                "word2vec text, word2vec binary or fastText .vec"
-            )
-        self._lines = 1
-        return line.rstrip(b" \r\n")
-
-    def peek(self) -> bytes:
-        """Return some of the bytes that come next, without moving on."""
-        with self._guard():
-            return self._stream.peek(1)
-
-    def lines(self) -> list[bytes]:
-        """Return the next lines, about `CHUNK_BYTES` of them; none at the end."""
-        with self._guard():
-            block = self._stream.read(CHUNK_BYTES)
-            rest = b"" if block.endswith(b"\n") else self._stream.readline(LONGEST_LINE)
-        lines = io.BytesIO(block + rest).readlines()
-        self._lines += len(lines)
-        if len(rest) == LONGEST_LINE:
-            raise InvalidValueError(
-                f"{self.path}, line {self._lines}: longer than {LONGEST_LINE >> 20} MiB; expected "
-                "one word and its numbers a line"
-            )
-        return lines
+        return min(1.0, max(self._raw.tell(), 1) / max(self.size, 1))
 
     def read(self) -> bytes:
         """Return the next bytes, about `CHUNK_BYTES` of them; none at the end."""
-        with self._guard():
-            return self._stream.read(CHUNK_BYTES)
-
-    @contextmanager
-    def _guard(self) -> Iterator[None]:
-        try:
-            yield
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InvalidValueError(
-                f"{self.path}: the gzip stream is truncated or damaged ({error}); fetch the file "
-                "again"
-            ) from error
+        block = self.stream.read(CHUNK_BYTES)
         self._bar.update(self._raw.tell() - self._bar.n)
+        return block
 
 
 class _Rows:
@@ -230,9 +176,46 @@ def _is_binary(start: bytes, dim: int) -> bool:
     return any(byte < 9 or 13 < byte < 32 or byte > 126 for byte in numbers)
 
 
+def _read(source: _Source, limit: int | None) -> Vectors:
+    path, first = source.path, source.stream.readline(_LONGEST_FIRST)
+    if not first:
+        raise InvalidValueError(f"{path}: expected at least one word, the file is empty")
+    if len(first) == _LONGEST_FIRST:
+        raise InvalidValueError(
+            f"{path}, line 1: longer than {_LONGEST_FIRST} bytes; expected GloVe or word2vec text, "
+            "word2vec binary or fastText .vec"
+        )
+    first = first.rstrip(b" \r\n")
+    header = first.split()
+    if len(header) == 2 and all(n.isdigit() and len(n) <= _LONGEST_COUNT for n in header):
+        count, dim = map(int, header)
+        if dim < 1:
+            raise InvalidValueError(f"{path}, line 1: expected dimension >= 1, got {dim}")
+        if _is_binary(source.stream.peek(1), dim):
+            return _read_binary(source, count, dim, limit)
+        return _read_text(source, _Rows(source, dim, limit, first=2), count, [])
+    dim = first.count(b" ")
+    if dim < 1:
+        raise InvalidValueError(
+            f"{path}, line 1: expected a word and its numbers, separated by single spaces"
+        )
+    return _read_text(source, _Rows(source, dim, limit), None, [first])
+
+
 def _read_text(source: _Source, rows: _Rows, announced: int | None, lines: list[bytes]) -> Vectors:
     """Read the lines of the source, after those that have been read already."""
-    while rows.wanted != 0 and (lines := lines or source.lines()):
+    while rows.wanted != 0:
+        if not lines:
+            block = source.read()
+            rest = b"" if block.endswith(b"\n") else source.stream.readline(LONGEST_LINE)
+            lines = io.BytesIO(block + rest).readlines()
+            if len(rest) == LONGEST_LINE:
+                raise InvalidValueError(
+                    f"{rows.where(len(rows.words) + len(lines) - 1)}: longer than "
+                    f"{LONGEST_LINE >> 20} MiB; expected one word and its numbers a line"
+                )
+            if not lines:
+                break
         words, numbers = [], []
         for at, line in enumerate(lines[: rows.wanted], len(rows.words)):
             line = line.rstrip(b" \r\n")
