@@ -76,46 +76,23 @@ class State:
             self.best, self.best_precision, self.waited = self.points.copy(), precision, 0
 
 
-class NearestLists:
-    """Lists of the nearest nodes of each node, made anew every few epochs of the refinement."""
-
-    def __init__(self, graph: Graph, config: PoincareConfig, threads: int) -> None:
-        self._graph, self._config, self._threads = graph, config, threads
-        self._points: Floats | None = None
-        self._lists = graph.nearest
-
-    def at(self, state: State) -> NDArray[np.int32]:
-        """Return the lists for the next epoch, without columns before the refinement."""
-        if not self._config.refines(state.epoch):
-            return self._graph.nearest
-        if (state.epoch - self._config.epochs) % EPOCHS == 0:
-            state.listed = state.points.copy()
-        # A training that goes on from a checkpoint makes the same lists as the one that wrote it.
-        if self._points is not state.listed and state.listed is not None:
-            self._points = state.listed
-            self._lists = nearest_others(to_ball(state.listed), self._graph, self._threads)
-        return self._lists
-
-
 class Descent:
     """Relations in the layout of the compiled loop, which threads run at the same time."""
 
     def __init__(self, relations: Relations, config: PoincareConfig, threads: int) -> None:
-        self.config = config
-        self.threads = threads
+        self.config, self.threads = config, threads
         self.graph = graph_of(relations.pairs, len(relations.nodes))
-        self.lists = NearestLists(self.graph, config, threads)
         self.nodes = np.unique(relations.pairs[:, 0])
         degrees = relations.degrees().astype(np.float64)
         self.burn_in_table = alias_table(degrees**config.burn_in_exponent)
         self.table = alias_table(degrees**config.negative_exponent)
+        self._listed: tuple[Floats | None, NDArray[np.int32]] = (None, self.graph.nearest)
 
-    def epoch(self, state: State) -> tuple[float, float]:
-        """Pass over all relations once; return the mean loss of one and relations per second."""
-        started = time.perf_counter()
+    def run(self, state: State) -> float:
+        """Pass over all relations once, and return the sum of their losses."""
         config, number = self.config, state.epoch
         table = self.burn_in_table if number < config.burn_in else self.table
-        graph = self.graph._replace(nearest=self.lists.at(state))
+        graph = self.graph._replace(nearest=self.near_lists(state))
         settings = (config.sharpness_at(number), config.rate(number))
         drawing = (table, config.negatives, config.near(number))
         shares = np.array_split(state.rng.permutation(self.nodes), self.threads)
@@ -125,9 +102,19 @@ class Descent:
             return train(state.points, share, graph, *drawing, *settings, seed)
 
         with ThreadPoolExecutor(self.threads) as pool:
-            loss = sum(pool.map(work, shares, seeds)) / len(self.graph.classes)
-        state.epoch += 1
-        return loss, len(self.graph.classes) / (time.perf_counter() - started)
+            return sum(pool.map(work, shares, seeds))
+
+    def near_lists(self, state: State) -> NDArray[np.int32]:
+        """Return the nearest nodes for the next epoch, without columns before the refinement."""
+        if not self.config.refines(state.epoch):
+            return self.graph.nearest
+        if (state.epoch - self.config.epochs) % EPOCHS == 0:
+            state.listed = state.points.copy()
+        # A training that goes on from a checkpoint makes the same lists as the one that wrote it.
+        if state.listed is not None and self._listed[0] is not state.listed:
+            lists = nearest_others(to_ball(state.listed), self.graph, self.threads)
+            self._listed = state.listed, lists
+        return self._listed[1]
 
 
 def graph_of(pairs: Rows, nodes: int) -> Graph:

@@ -6,6 +6,7 @@
 """
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -93,11 +94,10 @@ def train_poincare(
     from hf_dxprivacy.training.descent import Checkpoint, Descent, State
     from hf_dxprivacy.training.kernels import to_ball
 
-    descent: Any
     if device:
         from hf_dxprivacy.training.torch_trainer import TorchDescent
 
-        descent = TorchDescent(relations, config, device)
+        descent: Descent = TorchDescent(relations, config, device)
     else:
         descent = Descent(relations, config, threads)
     stored = Checkpoint(checkpoint, relations, dim, config) if checkpoint else None
@@ -110,7 +110,10 @@ def train_poincare(
     with tqdm(total=config.all_epochs, desc="Poincaré", unit="epoch", disable=not progress) as bar:
         bar.update(state.epoch)
         while not is_over():
-            loss, speed = descent.epoch(state)
+            started = time.perf_counter()
+            loss = descent.run(state) / len(relations)
+            speed = len(relations) / (time.perf_counter() - started)
+            state.epoch += 1
             points, found = to_ball(state.points), None
             shown = f"loss {loss:.4f}, {speed:,.0f}/s"
             if config.check_every and state.epoch % config.check_every == 0:

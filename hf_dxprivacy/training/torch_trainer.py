@@ -6,7 +6,6 @@ their steps as one.
 """
 
 import os
-import time
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.training import kernels
-from hf_dxprivacy.training.descent import NearestLists, State, graph_of
+from hf_dxprivacy.training.descent import Descent, State
 from hf_dxprivacy.training.hyperparameters import PoincareConfig
 from hf_dxprivacy.training.relations import Relations
 
@@ -32,7 +31,7 @@ COINCIDENT = 5e-15
 NOTHING = -1e9
 
 
-class TorchDescent:
+class TorchDescent(Descent):
     """Relations on a device.
 
     Raises:
@@ -40,7 +39,6 @@ class TorchDescent:
     """
 
     def __init__(self, relations: Relations, config: PoincareConfig, device: str) -> None:
-        self.config, self.device, self.size = config, device, len(relations.nodes)
         try:
             torch.empty(1, dtype=torch.float64, device=device)
         except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
@@ -48,32 +46,28 @@ class TorchDescent:
                 f"expected a device that torch has and that computes in float64, got {device!r}: "
                 f"{str(error).splitlines()[0]}"
             ) from error
-        graph = graph_of(relations.pairs, self.size)
-        self.lists = NearestLists(graph, config, os.cpu_count() or 1)
-        self.nodes = np.unique(relations.pairs[:, 0])
+        super().__init__(relations, config, os.cpu_count() or 1)
+        self.device, self.size = device, len(relations.nodes)
         self.batch = min(LARGEST, max(1, int(SHARE * len(self.nodes))))
-        self.starts, self.classes, self.member_starts, self.members = map(self._put, graph[:4])
-        self.nearest = self._put(graph.nearest)
+        put = map(self._put, self.graph)
+        self.starts, self.classes, self.member_starts, self.members, self.nearest = put
         # The relations as sorted numbers, to look them up.
         self.keys = self.classes + self.size * torch.repeat_interleave(self.starts.diff())
         degrees = relations.degrees().astype(np.float64)
         self.burn_in_weights = self._put(np.cumsum(degrees**config.burn_in_exponent))
         self.weights = self._put(np.cumsum(degrees**config.negative_exponent))
 
-    def epoch(self, state: State) -> tuple[float, float]:
-        """Pass over all relations once; return the mean loss of one and relations per second."""
-        started = time.perf_counter()
+    def run(self, state: State) -> float:
+        """See `Descent.run`."""
         random = torch.Generator(self.device)
         order = self._put(state.rng.permutation(self.nodes))
         random.manual_seed(int(state.rng.integers(2**62)))
         points, loss = self._put(state.points), 0.0
-        self.nearest = self._put(self.lists.at(state))
+        self.nearest = self._put(self.near_lists(state))
         for nodes in order.split(self.batch):
             loss += self._step(points, nodes, state.epoch, random)
         state.points[:] = points.cpu().numpy()
-        state.epoch += 1
-        relations = len(self.classes)
-        return float(loss) / relations, relations / (time.perf_counter() - started)
+        return float(loss)
 
     def _put(self, array: NDArray[Any]) -> Any:
         return torch.from_numpy(array).to(self.device)
