@@ -59,16 +59,12 @@ class Sidecar:
     kinds: Mapping[str, type]
 
 
-_TEXTS = dict.fromkeys(("kind", "factory", "faiss", "sha256", "vectors_sha256"), str)
-INDEX = Sidecar("index", "index.faiss", "an index", {**_TEXTS, "quality": dict})
-BOUNDS = Sidecar(
-    *("neighbour_lists", "neighbours.safetensors", "lists of neighbours"),
-    {"k": int, "sha256": str, "space": str},
-)
-TREE = Sidecar(
-    *("hierarchy", "hierarchy.safetensors", "a tree"),
-    {"method": str, "clusters": int, "sha256": str, "space": str},
-)
+_INDEX = dict.fromkeys(("kind", "factory", "faiss", "sha256", "vectors_sha256"), str)
+_BOUNDS = {"k": int, "sha256": str, "space": str}
+_TREE = {"method": str, "clusters": int, "sha256": str, "space": str}
+INDEX = Sidecar("index", "index.faiss", "an index", {**_INDEX, "quality": dict})
+BOUNDS = Sidecar("neighbour_lists", "neighbours.safetensors", "lists of neighbours", _BOUNDS)
+TREE = Sidecar("hierarchy", "hierarchy.safetensors", "a tree", _TREE)
 SIDECARS = (INDEX, BOUNDS, TREE)
 
 # Files that every space is read from, and all that saving one may write.
@@ -84,8 +80,8 @@ _recent: deque[EmbeddingSpace] = deque(maxlen=4)
 
 def identity(space: EmbeddingSpace) -> str:
     """Return the digests of a space and of its parts: of all that must come back."""
-    parts = (space.index, space.neighbour_lists, space.hierarchy)
-    return "-".join([space.digest, *(part.sha256 for part in parts if part is not None)])
+    parts = [space.index, space.neighbour_lists, space.hierarchy]
+    return "-".join([space.digest] + [part.sha256 for part in parts if part is not None])
 
 
 def load(
