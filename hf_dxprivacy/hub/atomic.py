@@ -29,7 +29,8 @@ def atomic_write(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
         beside.replace(path)
     except OSError as error:
         # A full disk is reported by a write, which knows no name.
-        error.filename = str(path)
+        if error.errno is not None:
+            error.filename = str(path)
         raise
     finally:
         beside.unlink(missing_ok=True)

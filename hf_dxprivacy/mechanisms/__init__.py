@@ -123,7 +123,8 @@ def resolve_mechanism(
         MissingExtraError: If torch is needed and not installed.
     """
     # First, since what follows may calibrate for minutes.
-    check_device(device)
+    if device != CPU:
+        check_device(device)
     if isinstance(mechanism, Mechanism):
         found = mechanism
         if found.space is not space or options or epsilon not in (None, found.epsilon):

@@ -8,15 +8,13 @@ digest of the space and β. They are public: they depend on no text.
 import json
 import logging
 import math
-import os
-import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from hf_dxprivacy.errors import ArtifactError
-from hf_dxprivacy.hub import artifact, cache_dir
+from hf_dxprivacy.hub import artifact, atomic_write, cache_dir
 from hf_dxprivacy.mechanisms.base import Calibration
 from hf_dxprivacy.mechanisms.levels import STEPS_PER_OCTAVE, grid_value, privacy_curve
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -63,8 +61,9 @@ def certify(
     Returns:
         ε*(s) by grid index; see `levels.grid_value`.
     """
-    known = remembered(space, beta)
-    missing = [k for k in wanted_steps(lowest, highest) if k not in known]
+    wanted = wanted_steps(lowest, highest)
+    known = _remembered(space, beta, wanted)
+    missing = [k for k in wanted if k not in known]
     if missing:
         seconds = SECONDS_PER_PAIR * len(space) ** 2
         # A progress bar is for terminals only.
@@ -90,8 +89,8 @@ def is_certified(space: EmbeddingSpace, epsilon: float, beta: float = 0.001) -> 
     Raises:
         ArtifactError: If the remembered levels are damaged, impossible, or of another space.
     """
-    known = remembered(space, beta)
-    return all(k in known for k in wanted_steps(epsilon, epsilon))
+    wanted = wanted_steps(epsilon, epsilon)
+    return _remembered(space, beta, wanted).keys() >= set(wanted)
 
 
 def wanted_steps(lowest: float, highest: float) -> range:
@@ -102,22 +101,12 @@ def wanted_steps(lowest: float, highest: float) -> range:
     return range(first - STEPS_PER_OCTAVE - 1, last + 1)
 
 
-def remembered(space: EmbeddingSpace, beta: float) -> dict[int, float]:
-    """Return the remembered levels by grid index.
-
-    Raises:
-        ArtifactError: If they are damaged, impossible, or of another space.
-    """
-    path = _path(space)
-    found: dict[int, float] = {}
-    curves: Mapping[str, Any]
-    for source, curves in (("config.json", space.certificates), (str(path), _read(path))):
-        if curves and curves.get(_DIGEST) != space.digest:
-            raise ArtifactError(
-                f"the certified levels in {source} belong to another space (digest "
-                f"{curves.get(_DIGEST)}, expected {space.digest}); remove them from the file"
-            )
-        found |= _levels(source, curves.get(f"beta={beta!r}", {}))
+def _remembered(space: EmbeddingSpace, beta: float, wanted: range) -> dict[int, float]:
+    """Return the levels by grid index that the space or, for want of some, the cache knows."""
+    found = _levels("config.json", space.certificates, space, beta)
+    if not found.keys() >= set(wanted):
+        path = _path(space)
+        found |= _levels(str(path), _read(path), space, beta)
     return found
 
 
@@ -128,10 +117,7 @@ def _save(space: EmbeddingSpace, name: str) -> None:
     curves = {**space.certificates, **_read(path), name: space.certificates[name]}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as beside:
-            written = Path(beside) / path.name
-            written.write_text(json.dumps(artifact.bind(curves)))
-            os.replace(written, path)
+        atomic_write(path, [json.dumps(artifact.bind(curves)).encode()])
     except OSError as error:
         # The levels are in use all the same; only the next process has to compute them again.
         warnings.warn(f"calibration could not be cached in {path}: {error}", stacklevel=2)
@@ -157,7 +143,16 @@ def _read(path: Path) -> dict[str, Any]:
         raise ArtifactError(f"{path}: {error}, or delete it") from error
 
 
-def _levels(source: str, curve: Any) -> dict[int, float]:
+def _levels(
+    source: str, curves: Mapping[str, Any], space: EmbeddingSpace, beta: float
+) -> dict[int, float]:
+    """Check the curves of a source, and return the one of β."""
+    if curves and curves.get(_DIGEST) != space.digest:
+        raise ArtifactError(
+            f"the certified levels in {source} belong to another space (digest "
+            f"{curves.get(_DIGEST)}, expected {space.digest}); remove them from the file"
+        )
+    curve = curves.get(f"beta={beta!r}", {})
     try:
         levels = {int(index): float(level) for index, level in curve.items()}
         values = {index: grid_value(index) for index in levels}

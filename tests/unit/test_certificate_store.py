@@ -271,7 +271,7 @@ def test_interrupted_writing_leaves_the_earlier_file(
     def fail(*_: Any) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(certificate.os, "replace", fail)
+    monkeypatch.setattr("os.replace", fail)
     with pytest.warns(UserWarning, match="no space left on device"):
         CalibratedExponential(make_space(), 4.0)
     assert path.read_bytes() == before
