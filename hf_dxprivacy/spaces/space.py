@@ -24,7 +24,6 @@ from hf_dxprivacy.hub.download import resolve
 from hf_dxprivacy.search import VectorIndex
 from hf_dxprivacy.spaces import (
     checks,
-    distance_bounds,
     index_quality,
     linkage,
     metrics,
@@ -32,10 +31,9 @@ from hf_dxprivacy.spaces import (
     space_artifact,
     vector_readers,
 )
-from hf_dxprivacy.spaces.distance_bounds import DistanceBounds
 from hf_dxprivacy.spaces.distances import PRODUCT_ROWS, Distances, sample_rows
 from hf_dxprivacy.spaces.hierarchy import Hierarchy
-from hf_dxprivacy.spaces.partition import BLOCKS, Partition, TorchPartition
+from hf_dxprivacy.spaces.partition import BLOCKS, DistanceBounds, Partition, TorchPartition
 from hf_dxprivacy.text.shapes import FAMILIES, SHAPES
 
 NEIGHBOUR_RANKS = (1, 10, 100)
@@ -311,8 +309,7 @@ class EmbeddingSpace(Distances, Publishable):
             progress: Show a progress bar.
         """
         require_at_least(1, k=k)
-        partition = Partition(self, min(k, len(self)))
-        bounds = distance_bounds.build(partition, progress)
+        bounds = Partition(self, min(k, len(self))).all_bounds(progress)
         return self._with(neighbour_lists=bounds, location=None, commit=None)
 
     def build_hierarchy(

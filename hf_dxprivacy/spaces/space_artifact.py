@@ -30,8 +30,8 @@ from hf_dxprivacy.errors import (
 from hf_dxprivacy.hub import HubCommit, artifact, cache_dir, cards, tensors
 from hf_dxprivacy.hub.download import ArtifactSource, resolve
 from hf_dxprivacy.search import VectorIndex
-from hf_dxprivacy.spaces.distance_bounds import DistanceBounds
 from hf_dxprivacy.spaces.hierarchy import Hierarchy
+from hf_dxprivacy.spaces.partition import DistanceBounds
 
 if TYPE_CHECKING:
     from hf_dxprivacy.spaces.space import EmbeddingSpace

@@ -16,7 +16,7 @@ from hf_dxprivacy.mechanisms import TruncatedExponential
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
-from hf_dxprivacy.spaces.partition import Partition
+from hf_dxprivacy.spaces.partition import DistanceBounds, Partition
 
 FILE = "neighbours.safetensors"
 K = 20
@@ -158,6 +158,16 @@ def test_impossible_lists_are_refused(
 @pytest.mark.parametrize("k", [0, K + 1, 501])
 def test_lists_of_another_length_are_refused(folder: Path, k: int) -> None:
     update_config(folder, {"neighbour_lists": entry(folder) | {"k": k}})
+    with pytest.raises(ArtifactError, match=f"no lists of {k} neighbours of 500 words"):
+        EmbeddingSpace.from_pretrained(folder, neighbour_lists=True)
+
+
+@pytest.mark.parametrize("k", [0, 501])
+def test_lists_of_impossible_blocks_are_refused(
+    tmp_path: Path, euclidean_space: EmbeddingSpace, k: int
+) -> None:
+    lists = DistanceBounds(np.arange(500, dtype=np.int32), np.zeros((500, k), dtype=np.float32))
+    folder = write(euclidean_space._with(neighbour_lists=lists), tmp_path / "space")
     with pytest.raises(ArtifactError, match=f"no lists of {k} neighbours of 500 words"):
         EmbeddingSpace.from_pretrained(folder, neighbour_lists=True)
 
