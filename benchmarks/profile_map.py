@@ -26,7 +26,7 @@ from datasets import Dataset
 
 import common
 import speed_page
-from hf_dxprivacy import DxPrivatizer
+from hf_dxprivacy import DxPrivatizer, randomness
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.mechanisms.sampler import RejectionSampler
 from hf_dxprivacy.privatizers.batch import EncodedText
@@ -44,8 +44,9 @@ LARGE, LARGEST = ("search or draws", "noise"), 15.0
 
 # What is timed, and the stage that it belongs to.
 STAGES = (
-    (RowReader, "read_column", "splitting"),
+    (RowReader, "read", "splitting"),
     (EncodedText, "encode", "look-up"),
+    (randomness, "process_generator", "streams"),
     (KeyedNoise, "draw", "streams"),
     (RowStreams, "draw", "noise"),
     (RejectionSampler, "_prepare", "new words"),

@@ -3,12 +3,12 @@
 from abc import abstractmethod
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields
 from itertools import accumulate, chain, compress, pairwise
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ OutOfVocabulary = Literal["centroid", "drop", "keep"]
 Case = Literal["lower", "preserve"]
 Ids = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -69,30 +70,38 @@ class RowIds:
     indices: Sequence[int] | None = None
     users: Sequence[str] | None = None
 
-    def place(self, position: int) -> str:
-        """Return how messages name a row: by its index, or by its position in the batch."""
-        return f"{position} of the batch" if self.indices is None else str(self.indices[position])
+    def read(self, cells: Iterable[Any], column: str, read: Callable[[Any], T]) -> list[T]:
+        """Read the cells of a column one by one; errors name the column and the row."""
+        values = []
+        for position, cell in enumerate(cells):
+            try:
+                values.append(read(cell))
+            except (InvalidTypeError, InvalidValueError) as error:
+                row = f"{position} of the batch" if self.indices is None else self.indices[position]
+                raise type(error)(f"column {column!r}, row {row}: {error}") from None
+        return values
 
-    def with_users(self, values: Sequence[Any], column: str) -> "RowIds":
+    def with_users(self, cells: Iterable[Any], column: str) -> "RowIds":
         """Return the same rows with the users that a column names; 7 and "7" are one user.
 
         Raises:
             InvalidValueError: If a row has no user.
             InvalidTypeError: If a user is neither a string nor a whole number.
         """
-        for position, value in enumerate(values):
-            where = f"column {column!r}, row {self.place(position)}"
-            if is_missing(value):
-                raise InvalidValueError(
-                    f"{where}: there is no user, and every row needs one; give each row without a "
-                    "user one of its own, or leave it out"
-                )
-            if isinstance(value, bool) or not isinstance(value, (str, Integral)):
-                raise InvalidTypeError(
-                    f"{where}: expected a user to be a string or a whole number, "
-                    f"got a {type(value).__name__}"
-                )
-        return RowIds(self.indices, [str(value) for value in values])
+        return RowIds(self.indices, self.read(cells, column, _user))
+
+
+def _user(cell: Any) -> str:
+    if is_missing(cell):
+        raise InvalidValueError(
+            "there is no user, and every row needs one; give each row without a user one of its "
+            "own, or leave it out"
+        )
+    if isinstance(cell, bool) or not isinstance(cell, (str, Integral)):
+        raise InvalidTypeError(
+            f"expected a user to be a string or a whole number, got a {type(cell).__name__}"
+        )
+    return str(cell)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from hf_dxprivacy.errors import ArtifactError, HubFileNotFoundError, InvalidValueError
-from hf_dxprivacy.hub import ArtifactSource, HubOptions, resolve
+from hf_dxprivacy.errors import ArtifactError
 from hf_dxprivacy.hub.artifact import (
     PRIVATIZER,
     read_json,
@@ -15,71 +14,8 @@ from hf_dxprivacy.hub.artifact import (
     require_fields,
     write_record,
 )
-from hf_dxprivacy.spaces import EmbeddingSpace, builtin_names
 
 FILE = PRIVATIZER
-
-
-@dataclass(frozen=True)
-class SpaceReference:
-    """Where a space is found again, and its digest, which has to be the same then.
-
-    Attributes:
-        name: Name of a built-in space, "namespace/name" on the Hub, or path of a local folder.
-        commit: For a repository, 40 hexadecimal digits.
-        digest: `EmbeddingSpace.digest`.
-    """
-
-    name: str
-    commit: str | None
-    digest: str
-
-    @classmethod
-    def to(cls, space: EmbeddingSpace) -> "SpaceReference":
-        """Refer to a space.
-
-        Raises:
-            InvalidValueError: If it is in memory only.
-        """
-        if space.commit is not None:
-            return cls(space.commit.repo_id, space.commit.sha, space.digest)
-        if space.location is None:
-            raise InvalidValueError(
-                "the space is in memory only, so nothing can refer to it; save it with "
-                "space.save_pretrained or space.push_to_hub, load it from there with "
-                "EmbeddingSpace.from_pretrained, and make the privatizer over that"
-            )
-        return cls(space.location, None, space.digest)
-
-    def require_public(self) -> None:
-        """Require that the space is found from another machine too.
-
-        Raises:
-            InvalidValueError: If it is in a local folder.
-        """
-        if self.commit is None and self.name not in builtin_names():
-            raise InvalidValueError(
-                f"the space is in the local folder {self.name!r}, where no other machine finds it; "
-                "push it with space.push_to_hub, load it from there with "
-                "EmbeddingSpace.from_pretrained, and make the privatizer over that"
-            )
-
-    def load(self, access: HubOptions, index: str | None) -> EmbeddingSpace:
-        """Load the space, with the index of a kind if one is named.
-
-        Raises:
-            ArtifactError: If it has changed, or has no such index.
-        """
-        space = EmbeddingSpace.from_pretrained(
-            self.name, revision=self.commit, index=index, **asdict(access)
-        )
-        if space.digest != self.digest:
-            raise ArtifactError(
-                f"the space {self.name!r} has the digest {space.digest}, but the privatizer was "
-                f"saved with {self.digest}: the space was changed since; its ε would be one of "
-                "another metric, so make a new privatizer"
-            )
-        return space
 
 
 @dataclass(frozen=True)
@@ -87,7 +23,9 @@ class PrivatizerConfig:
     """Decisions of a privatizer.
 
     Attributes:
-        space: The space it works in.
+        space: Where its space is found again: the ``name`` of a built-in space, of a repository on
+            the Hub or of a local folder, for a repository the ``commit``, and the ``digest`` of the
+            space, which has to be the same then.
         mechanism: Name of the mechanism.
         epsilon: ε, per unit of the mechanism's metric.
         options: The mechanism's options.
@@ -98,7 +36,7 @@ class PrivatizerConfig:
             and the digest of its vocabulary.
     """
 
-    space: SpaceReference
+    space: dict[str, Any]
     mechanism: str
     epsilon: float
     options: dict[str, Any]
@@ -107,7 +45,8 @@ class PrivatizerConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return the decisions as JSON-ready values."""
         entries = asdict(self)
-        return entries | entries.pop("settings")
+        settings: dict[str, Any] = entries.pop("settings")
+        return entries | settings
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of a privatizer but its space, selector and tokenizer."""
@@ -141,7 +80,7 @@ class PrivatizerConfig:
         for name in _PARTS.keys() & entries.keys():
             require_fields(path, entries[name], _PARTS[name])
         common = {name: entries.pop(name) for name in _COMMON}
-        return cls(**common | {"space": SpaceReference(**common["space"])}, settings=entries)
+        return cls(**common, settings=entries)
 
 
 # Types of the JSON values by field.
@@ -179,23 +118,3 @@ def _owner(entries: Mapping[str, Any]) -> str:
     if "tokenizer" in entries:
         return "TokenPrivatizer"
     return "SlotPrivatizer" if "selector" in entries else "DxPrivatizer"
-
-
-def find(
-    name_or_path: str | Path, revision: str | None, options: HubOptions
-) -> ArtifactSource | None:
-    """Find a stored privatizer.
-
-    Returns:
-        Where it is; None if what the name stands for holds no privatizer.
-
-    Raises:
-        InvalidValueError: If the name stands for nothing.
-        HubError: If the Hub refuses it or cannot be reached.
-    """
-    what = "a space or a privatizer"
-    try:
-        source = resolve(name_or_path, (FILE,), revision, options, what=what)
-    except HubFileNotFoundError:
-        return None
-    return source if (source.folder / FILE).is_file() else None

@@ -4,6 +4,7 @@ import copy
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from difflib import get_close_matches
 from inspect import signature
@@ -12,13 +13,19 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from hf_dxprivacy._runtime import SetOnce, lazy_property
-from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError, require_one_of
+from hf_dxprivacy.errors import (
+    ArtifactError,
+    HubFileNotFoundError,
+    InvalidTypeError,
+    InvalidValueError,
+    require_one_of,
+)
 from hf_dxprivacy.guarantee import PrivacyGuarantee
-from hf_dxprivacy.hub import ArtifactSource, HubOptions, Publishable, builtin_names, cards
+from hf_dxprivacy.hub import ArtifactSource, HubOptions, Publishable, builtin_names, cards, resolve
 from hf_dxprivacy.mechanisms import MECHANISMS, Mechanism, required_index, resolve_mechanism
 from hf_dxprivacy.privatizers import config
 from hf_dxprivacy.privatizers.budget import BudgetUnit, PrivacyBudget
-from hf_dxprivacy.privatizers.config import PrivatizerConfig, SpaceReference
+from hf_dxprivacy.privatizers.config import PrivatizerConfig
 from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
 from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -125,9 +132,18 @@ class Privatizer(SetOnce, Publishable):
         Raises:
             InvalidValueError: If the space, or another part, is in memory only.
         """
-        mechanism = self.mechanism
+        mechanism, space = self.mechanism, self.space
+        if space.commit is None and space.location is None:
+            raise InvalidValueError(
+                "the space is in memory only, so nothing can refer to it; save it with "
+                "space.save_pretrained or space.push_to_hub, load it from there with "
+                "EmbeddingSpace.from_pretrained, and make the privatizer over that"
+            )
+        name, commit = space.location, None
+        if space.commit is not None:
+            name, commit = space.commit.repo_id, space.commit.sha
         return PrivatizerConfig(
-            space=SpaceReference.to(self.space),
+            space={"name": name, "commit": commit, "digest": space.digest},
             mechanism=mechanism.name,
             epsilon=mechanism.epsilon,
             options={name: mechanism.parameters[name] for name in mechanism.options},
@@ -173,16 +189,19 @@ class Privatizer(SetOnce, Publishable):
                 the tokenizer that a privatizer refers to has changed.
         """
         access = HubOptions(cache_dir, token, local_files_only, force_download)
-        # A stored privatizer has its ε; looking for one costs a request that a space need not.
-        if "epsilon" not in arguments:
-            source = config.find(name_or_path, revision, access)
-            if source is not None:
+        if "epsilon" in arguments:
+            if Path(name_or_path, config.FILE).is_file():
+                raise InvalidValueError(
+                    f"{name_or_path} holds a privatizer, which has its own ε: leave epsilon out, "
+                    "or load it and make another privatizer over its space"
+                )
+        else:
+            # A stored privatizer has its ε; looking for one costs a request that a space need not.
+            source, what = None, "a space or a privatizer"
+            with suppress(HubFileNotFoundError):
+                source = resolve(name_or_path, (config.FILE,), revision, access, what=what)
+            if source is not None and (source.folder / config.FILE).is_file():
                 return cls._load(source, arguments)
-        elif Path(name_or_path, config.FILE).is_file():
-            raise InvalidValueError(
-                f"{name_or_path} holds a privatizer, which has its own ε: leave epsilon out, or "
-                "load it and make another privatizer over its space"
-            )
         index = required_index(arguments.get("mechanism"), arguments)
         space = EmbeddingSpace.from_pretrained(
             name_or_path, revision=revision, index=index, **asdict(access)
@@ -200,9 +219,18 @@ class Privatizer(SetOnce, Publishable):
             )
         stored = PrivatizerConfig.read(source.folder, cls._owner)
         make: Callable[..., P] = cls
+        name, commit, digest = stored.space["name"], stored.space["commit"], stored.space["digest"]
         try:
             index = required_index(stored.mechanism, stored.options)
-            space = stored.space.load(source.options, index)
+            space = EmbeddingSpace.from_pretrained(
+                name, revision=commit, index=index, **asdict(source.options)
+            )
+            if space.digest != digest:
+                raise ArtifactError(
+                    f"the space {name!r} has the digest {space.digest}, but the privatizer was "
+                    f"saved with {digest}: the space was changed since; its ε would be one of "
+                    "another metric, so make a new privatizer"
+                )
             parts = cls._load_parts(stored, source, arguments)
             privatizer = make(space, **stored.arguments() | parts | arguments)
         except (InvalidTypeError, InvalidValueError) as error:
@@ -237,14 +265,20 @@ class Privatizer(SetOnce, Publishable):
             stored.to_dict(),
             # The card is about what is loaded from here, which has no seed or key.
             str(self.with_noise(None).guarantee),
-            ships=stored.space.name in builtin_names(),
+            ships=stored.space["name"] in builtin_names(),
             license=license,
             name=name,
         )
 
     def _check_publishable(self, license: str | None) -> None:
         cards.require_licence(license, {})
-        self.config.space.require_public()
+        space = self.config.space
+        if space["commit"] is None and space["name"] not in builtin_names():
+            raise InvalidValueError(
+                f"the space is in the local folder {space['name']!r}, where no other machine finds "
+                "it; push it with space.push_to_hub, load it from there with "
+                "EmbeddingSpace.from_pretrained, and make the privatizer over that"
+            )
 
 
 def _check_arguments(privatizer: type, mechanism: object, options: Mapping[str, Any]) -> None:

@@ -324,7 +324,7 @@ class DxPrivatizer(Privatizer):
     def _encode(
         self, name: str, cells: Sequence[Any], row_ids: RowIds, batch: Mapping[str, Any] | None
     ) -> EncodedText:
-        rows = self._reader.read_column(cells, name, row_ids.indices)
+        rows = row_ids.read(cells, name, self._reader.read)
         masks = None if self._selector is None else self._selector.masks(rows, batch)
         return EncodedText.encode(
             *(name, rows, row_ids, self.mechanism.space),

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from numbers import Integral
 from pathlib import Path
@@ -266,13 +267,8 @@ class TokenPrivatizer(Privatizer):
         return token_vocabulary.like(self._privatized(token_ids, RowIds()), token_ids)
 
     def _privatized(self, cells: Any, row_ids: RowIds) -> list[Ids | None]:
-        rows = []
-        for position, cell in enumerate(cells):
-            try:
-                rows.append(token_vocabulary.read_row(cell, len(self._rows)))
-            except (InvalidTypeError, InvalidValueError) as error:
-                where = f"column {self.ids_column!r}, row {row_ids.place(position)}"
-                raise type(error)(f"{where}: {error}") from None
+        size = len(self._rows)
+        rows = row_ids.read(cells, self.ids_column, partial(token_vocabulary.read_row, size=size))
         column = EncodedTokens.encode(self.ids_column, rows, row_ids, self._rows)
         if self.budget is not None:
             self.budget.charge([column.expense(self.mechanism, "word")])
@@ -305,7 +301,8 @@ class TokenPrivatizer(Privatizer):
             # With a gap for each token that is drawn anew.
             visible.append(np.where(rows == _KEPT, row, -1))
             inputs.append(rows[rows != _KEPT])
-        return self.mechanism.id_bound(*inputs) if np.array_equal(*visible) else math.inf
+        same = np.array_equal(visible[0], visible[1])
+        return self.mechanism.id_bound(*inputs) if same else math.inf
 
 
 def _digest(vocabulary: TokenVocabulary) -> str:

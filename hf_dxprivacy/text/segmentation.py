@@ -187,28 +187,6 @@ class RowReader:
         pieces = self.segment(self.normalize(text))
         return TextRow(pieces[1::2], pieces[0::2])
 
-    def read_column(
-        self, cells: Sequence[object], column: str, keys: Sequence[int] | None
-    ) -> list[Row | None]:
-        """Return the words of each cell of a column.
-
-        Args:
-            cells: As for `read`.
-            column: The column's name, for messages.
-            keys: The index of each row, for messages, if known.
-
-        Raises:
-            InvalidTypeError: If a cell is neither text, tokens nor missing; names column and row.
-        """
-        rows: list[Row | None] = []
-        for position, cell in enumerate(cells):
-            try:
-                rows.append(self.read_text(cell) if isinstance(cell, str) else self.read(cell))
-            except InvalidTypeError as error:
-                where = f"{position} of the batch" if keys is None else str(keys[position])
-                raise InvalidTypeError(f"column {column!r}, row {where}: {error}") from None
-        return rows
-
     def words(self, text: str) -> list[tuple[str, Span]]:
         """Return the words of a normalized text with their character offsets, in order."""
         words: list[tuple[str, Span]] = self._split.pre_tokenize_str(text)

@@ -24,7 +24,7 @@ CELLS = st.lists(st.none() | TEXT | st.lists(PIECES | st.none()))
 def encoded(
     cells: list[object], space: EmbeddingSpace, oov: OutOfVocabulary, case: Case = "lower"
 ) -> EncodedText:
-    rows = READER.read_column(cells, "text", None)
+    rows = [READER.read(cell) for cell in cells]
     return EncodedText.encode(
         "text", rows, RowIds(), space, stopwords=STOPWORDS, oov=oov, case=case
     )
