@@ -29,14 +29,9 @@ Features = NDArray[np.float64]
 
 
 def read_parts(
-    data: str,
-    *,
-    config: str | None = None,
-    splits: Sequence[str] = SPLITS,
+    data: str, *, config: str | None = None, splits: Sequence[str] = SPLITS
 ) -> list[Dataset]:
-    """Read the part to train with and the part to test with.
-
-    A file can name the split of each row in a column "split".
+    """Read the part to train with and the part to test with; files may have a column "split".
 
     Args:
         data: A file (.json, .jsonl, .csv, .tsv, .parquet, or one of these with .gz), or a dataset
@@ -145,9 +140,7 @@ def read_task(
     rows: int | None = None,
     **options: Any,
 ) -> TextTask:
-    """Read a dataset.
-
-    Its parts are those of `read_parts`. A column "subset" groups the rows of scores.
+    """Read the parts of a dataset; a column "subset" groups the rows of scores.
 
     Args:
         data: A file, or a dataset on the Hub.
@@ -219,30 +212,15 @@ def averaged_vectors(texts: Sequence[str], space: EmbeddingSpace) -> Features:
 
 
 def pair_features(first: Features, second: Features) -> Features:
-    """Return |u − v| and u·v entry by entry, for the relation of two texts.
+    """Return |u − v| and u·v entry by entry, (m, 2n), for pairs of (m, n) vectors u and v.
 
     After Conneau et al., *Supervised learning of universal sentence representations* (EMNLP 2017).
-
-    Args:
-        first: (m, n) vectors u.
-        second: (m, n) vectors v.
-
-    Returns:
-        (m, 2n) float64.
     """
     return np.hstack([np.abs(first - second), first * second])
 
 
 def cosines(first: Features, second: Features) -> Features:
-    """Return the cosine of each pair of vectors; 0 where one of them is zero.
-
-    Args:
-        first: (m, n) vectors.
-        second: (m, n) vectors.
-
-    Returns:
-        (m,) float64.
-    """
+    """Return the cosines, (m,), of pairs of (m, n) vectors; 0 where one of them is zero."""
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     products = (first * second).sum(axis=1)
     result = np.zeros(len(lengths))

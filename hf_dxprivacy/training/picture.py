@@ -56,13 +56,10 @@ def draw_disk(
 
 
 def empty_disk(size: float) -> "tuple[Figure, Any]":
-    """Return a figure with the rim of the unit disk, without touching the state of pyplot.
+    """Return a figure with the rim of the unit disk, and its axes; the state of pyplot stays.
 
     Args:
         size: Width and height in inches.
-
-    Returns:
-        The figure and its axes.
 
     Raises:
         MissingExtraError: If matplotlib is not installed.

@@ -8,7 +8,6 @@ trained on them.
 
 import tempfile
 from collections.abc import Iterable, Mapping, Set
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from importlib import resources
@@ -141,7 +140,7 @@ def read_webisadb(
         MissingExtraError: If a package of the extra is not installed.
     """
     # Imported here because it needs the extra.
-    from hf_dxprivacy.training.webisadb_reader import Segments, threads
+    from hf_dxprivacy.training.webisadb_reader import Segments
 
     require_at_least(0, min_frequency=min_frequency, min_links=min_links)
     if isinstance(vocabulary, str):
@@ -155,11 +154,10 @@ def read_webisadb(
     temporary = tempfile.TemporaryDirectory(prefix="webisadb-") if work is None else None
     with (
         temporary or nullcontext(str(work)) as folder,
-        ThreadPoolExecutor(threads()) as pool,
         tqdm(total=size, desc="WebIsADB", unit="B", unit_scale=True, disable=not progress) as bar,
     ):
         segments = Segments(Path(folder), words)
-        for _ in segments.include(read_parts(files, bar), pool):
+        for _ in segments.include(read_parts(files, bar)):
             rows = segments.counts["rows"]
             bar.set_postfix_str(f"{rows:,} rows, {rows / segments.seconds:,.0f}/s")
         if not segments.counts["rows"]:

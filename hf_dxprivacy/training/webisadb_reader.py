@@ -10,10 +10,9 @@ import re
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Executor, Future
-from dataclasses import dataclass
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +51,9 @@ _LOOKED_AT = 100
 BLOCK = 1 << 23
 SEGMENT = 1 << 29
 
+# Blocks that are worth parsing at a time.
+THREADS = polars.thread_pool_size()
+
 # Rows of segments that are added up at once.
 ROWS_AT_ONCE = 4_000_000
 
@@ -65,40 +67,18 @@ _NOTHING = polars.DataFrame(
 )
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Positions of the needed fields in a row.
+class Layout(NamedTuple):
+    """Layout of a file.
 
     Attributes:
-        columns: Names of the columns.
-        header: Whether the first line holds them.
+        pattern: A regular expression for the start of a row, with the needed fields as groups.
+        header: Whether the first line holds the names of the columns.
+        has_modifications: Whether a JSON list comes last.
     """
 
-    columns: tuple[str, ...]
+    pattern: str
     header: bool
-
-    @property
-    def has_modifications(self) -> bool:
-        """True if a JSON list comes last."""
-        return self.columns[-1] == "modifications"
-
-    @property
-    def pattern(self) -> str:
-        """A regular expression for the start of a row, with the needed fields as groups."""
-        flat = {"ilemma", "clemma"} <= set(self.columns)
-        wanted = {
-            self.columns.index("ilemma" if flat else "instance"): "instance",
-            self.columns.index("clemma" if flat else "class"): "class",
-            self.columns.index("frequency"): "frequency",
-        }
-        fields = [
-            f"(?P<{wanted[place]}>{_FIELD})" if place in wanted else _FIELD
-            for place in range(max(wanted) + 1)
-        ]
-        if not self.has_modifications:
-            return "^" + ",".join(fields) + r"(?:,|\n)"
-        fields += [_FIELD] * (len(self.columns) - 1 - len(fields))
-        return "^" + ",".join(fields) + r',(?P<opening>"?[^"\n]?)'
+    has_modifications: bool
 
 
 def find_layout(start: bytes, name: str) -> Layout:
@@ -111,14 +91,32 @@ def find_layout(start: bytes, name: str) -> Layout:
     lines = [line.decode(errors="replace").replace("\0", "") for line in first]
     header = tuple(lines[0].rstrip("\r").replace('"', "").split(","))
     if {"instance", "class", "frequency"} <= set(header):
-        return Layout(header, header=True)
+        return _layout(header, header=True)
     for columns, row in ((FLATTENED, _FLATTENED_ROW), (PUBLISHED, _PUBLISHED_ROW)):
         if any(map(row.match, lines)):
-            return Layout(columns, header=False)
+            return _layout(columns, header=False)
     raise ArtifactError(
         f"{name}: not a file of WebIsADB; expected the columns {','.join(PUBLISHED)} or "
         f"{','.join(FLATTENED)}"
     )
+
+
+def _layout(columns: tuple[str, ...], header: bool) -> Layout:
+    flat = {"ilemma", "clemma"} <= set(columns)
+    wanted = {
+        columns.index("ilemma" if flat else "instance"): "instance",
+        columns.index("clemma" if flat else "class"): "class",
+        columns.index("frequency"): "frequency",
+    }
+    fields = [
+        f"(?P<{wanted[place]}>{_FIELD})" if place in wanted else _FIELD
+        for place in range(max(wanted) + 1)
+    ]
+    if columns[-1] != "modifications":
+        return Layout("^" + ",".join(fields) + r"(?:,|\n)", header, has_modifications=False)
+    fields += [_FIELD] * (len(columns) - 1 - len(fields))
+    pattern = "^" + ",".join(fields) + r',(?P<opening>"?[^"\n]?)'
+    return Layout(pattern, header, has_modifications=True)
 
 
 def read_rows(block: bytes, layout: Layout) -> tuple[Any, Counts]:
@@ -188,11 +186,6 @@ def _unquoted(column: str) -> Any:
     return polars.when(field.str.starts_with('"')).then(inside).otherwise(field)
 
 
-def threads() -> int:
-    """Return how many blocks are worth parsing at a time."""
-    return int(polars.thread_pool_size())
-
-
 class Segments:
     """Frequencies of pairs of words, added up within stretches of a part.
 
@@ -213,28 +206,29 @@ class Segments:
         self._folder = folder
         self._files: list[Path] = []
 
-    def include(self, parts: Iterable[Part], pool: Executor) -> Iterator[None]:
+    def include(self, parts: Iterable[Part]) -> Iterator[None]:
         """Read parts, each from where an earlier run has left it, and stop after each segment.
 
         Raises:
             ArtifactError: If a part is damaged or not of WebIsADB.
         """
-        for part in parts:
-            started = time.perf_counter()
-            start, last = self._resume(part)
-            if last:
-                continue
-            end, tables, counts = start, [_NOTHING], Counts()
-            for end, (table, found) in _parsed(part, start, pool):
-                tables.append(table)
-                counts.update(found)
-                if end - start >= SEGMENT:
-                    self._add(self._path(part, start), tables, counts, started, end, last=False)
-                    yield
-                    started = time.perf_counter()
-                    start, tables, counts = end, [_NOTHING], Counts()
-            self._add(self._path(part, start), tables, counts, started, end, last=True)
-            yield
+        with ThreadPoolExecutor(THREADS) as pool:
+            for part in parts:
+                started = time.perf_counter()
+                start, last = self._resume(part)
+                if last:
+                    continue
+                end, tables, counts = start, [_NOTHING], Counts()
+                for end, (table, found) in _parsed(part, start, pool):
+                    tables.append(table)
+                    counts.update(found)
+                    if end - start >= SEGMENT:
+                        self._add(self._path(part, start), tables, counts, started, end, last=False)
+                        yield
+                        started = time.perf_counter()
+                        start, tables, counts = end, [_NOTHING], Counts()
+                self._add(self._path(part, start), tables, counts, started, end, last=True)
+                yield
 
     def totals(self, min_frequency: int) -> tuple[NDArray[np.int64], int]:
         """Add up the segments.
@@ -307,7 +301,7 @@ def _parsed(part: Part, start: int, pool: Executor) -> Iterator[tuple[int, tuple
         end += len(block)
         if end > start:
             waiting.append((end, pool.submit(read_rows, lines, layout)))
-        if len(waiting) > threads() + 1:
+        if len(waiting) > THREADS + 1:
             place, rows = waiting.popleft()
             yield place, rows.result()
     for place, rows in waiting:
