@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError, did_you_mean
@@ -20,35 +21,22 @@ Add = Callable[..., argparse.Action]
 
 # Spelled out, so that help needs not load the mechanisms; a test compares them.
 MECHANISMS = ("hierarchical", "calibrated", "tem", "laplace", "mahalanobis", "hyperbolic", "krr")
-OPTIONS: dict[str, dict[str, Any]] = {
-    "lam": {
-        "type": float,
-        "metavar": "X",
-        "help": "mahalanobis: 0 is the Euclidean norm, at most 1",
-    },
-    "beta": {"type": float, "metavar": "X", "help": "calibrated, tem: weight of far words"},
-    "gamma": {
-        "type": float,
-        "metavar": "X",
-        "help": "tem: distance from which all words are alike",
-    },
-    "noise": {"choices": ("riemannian", "lebesgue"), "help": "hyperbolic: law of the noise"},
-    "index": {
-        "metavar": "KIND",
-        "help": "laplace, mahalanobis: search by the index that the space was saved with, such as "
-        "ivf or hnsw; faster for large vocabularies, and may find another word (flat: exact)",
-    },
-    "resample": {
-        "type": float,
-        "metavar": "C",
-        "help": "laplace, mahalanobis, hyperbolic: go on to the i-th neighbour of the word found "
-        "with weight exp(-C*epsilon*i)",
-    },
-    "resample_neighbours": {
-        "type": int,
-        "metavar": "K",
-        "help": "with --resample: i at most (100)",
-    },
+OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
+    "lam": (float, "X", "mahalanobis: 0 is the Euclidean norm, at most 1"),
+    "beta": (float, "X", "calibrated, tem: weight of far words"),
+    "gamma": (float, "X", "tem: distance from which all words are alike"),
+    "noise": (str, "riemannian|lebesgue", "hyperbolic: law of the noise"),
+    "index": (
+        *(str, "KIND"),
+        "laplace, mahalanobis: search by the index that the space was saved with, such as ivf or "
+        "hnsw; faster for large vocabularies, and may find another word (flat: exact)",
+    ),
+    "resample": (
+        *(float, "C"),
+        "laplace, mahalanobis, hyperbolic: go on to the i-th neighbour of the word found with "
+        "weight exp(-C*epsilon*i)",
+    ),
+    "resample_neighbours": (int, "K", "with --resample: i at most (100)"),
 }
 
 # Names of the literature that no spelling brings near to ours.
@@ -80,7 +68,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, prog: str, function: Callable[..., None], **settings: Any) -> None:
         super().__init__(
             prog,
-            description=inspect.cleandoc(function.__doc__ or "").partition("\n\nRaises:")[0],
+            description=inspect.cleandoc(function.__doc__ or ""),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             **settings,
         )
@@ -159,8 +147,26 @@ def add_mechanism(add: Add) -> None:
     """Declare --mechanism and the options of all mechanisms."""
     about = "required; each has a guarantee of its own"
     add("--mechanism", choices=MECHANISMS, help=about)
-    for name, settings in OPTIONS.items():
-        add(f"--{name.replace('_', '-')}", **settings)
+    for name, (kind, metavar, about) in OPTIONS.items():
+        add(f"--{name.replace('_', '-')}", type=kind, metavar=metavar, help=about)
+
+
+def word_list(choice: str) -> "str | frozenset[str] | None":
+    """Return None for "none", "english" as it is, and else the words of a file.
+
+    Raises:
+        UsageError: If there is no such file, or it is no text.
+    """
+    if choice in ("none", "english"):
+        return None if choice == "none" else choice
+    from hf_dxprivacy.files.readers import read_words
+
+    try:
+        return read_words(Path(choice))
+    except (OSError, InvalidValueError) as error:
+        raise UsageError(
+            f"expected a list of words to be english, none or a file with one word a line: {error}"
+        ) from error
 
 
 def load_space(args: argparse.Namespace) -> "tuple[EmbeddingSpace, dict[str, Any]]":

@@ -86,11 +86,6 @@ def convert(args: argparse.Namespace) -> None:
     unit of distance; --unit-step scales the vectors so that the median distance to the nearest
     neighbour is 1, as in the built-in spaces. Without it the words of GloVe are about 5 apart, and
     an epsilon of 5 or 10 leaves nearly every word as it is.
-
-    Raises:
-        UsageError: If the folder is in use, or the licence is not one of the Hub's.
-        DxPrivacyError: If the file is malformed.
-        OSError: If a file cannot be read or written.
     """
     check_folder(args.output, args.overwrite)
     from hf_dxprivacy.hub.cards import check_licence
@@ -138,11 +133,6 @@ def hierarchy(args: argparse.Namespace) -> None:
     around a word are, and the smallest clusters of some words. With --method a tree is built from
     the vectors and saved with the space, in place or in another folder. The tree is public, and any
     tree keeps the guarantee of "hierarchical"; it decides which words are near.
-
-    Raises:
-        UsageError: If there is nowhere to save a tree to.
-        DxPrivacyError: If the space has no tree, or lacks a word.
-        OSError: If a file cannot be read or written.
     """
     from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -209,11 +199,6 @@ def card(args: argparse.Namespace) -> None:
     measured before and still belongs to the space is not measured again. Nothing else is changed
     but the measured figures in config.json. A push makes the card by itself; this is for looking at
     it first.
-
-    Raises:
-        UsageError: If the Hub knows no such licence.
-        DxPrivacyError: If the folder is damaged.
-        OSError: If a file cannot be written.
     """
     from hf_dxprivacy.hub import update_config
     from hf_dxprivacy.spaces import EmbeddingSpace
@@ -251,10 +236,6 @@ def push(args: argparse.Namespace) -> None:
     use it by its name: EmbeddingSpace.from_pretrained("me/glove-100d"), or --space me/glove-100d. A
     privatizer is pushed with its settings and a reference to its space, never with a seed. The
     token is that of 'hf auth login', or HF_TOKEN.
-
-    Raises:
-        UsageError: If there is no licence, or the repository's name is not possible.
-        DxPrivacyError: If the folder is damaged, or the Hub refuses it or cannot be reached.
     """
     stored = _load(args.folder, whole=True)
     with usage():

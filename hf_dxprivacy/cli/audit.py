@@ -53,14 +53,14 @@ def audit(args: argparse.Namespace) -> None:
     original is attacked as well, for without noise an attack should succeed: where it does not, its
     failure on a release says nothing. An attack that fails is no proof; the guarantee is.
     'hf-dxprivacy audit ATTACK --help' explains an attack.
-
-    Raises:
-        UsageError: If the arguments do not go together.
-        DxPrivacyError: If a file is damaged or lacks a column, or a guarantee is broken.
-        OSError: If a file cannot be read or written.
     """
     from hf_dxprivacy.files.writers import check_output
 
+    if args.attack != "guarantee" and len(args.epsilon or args.released) != len(args.released):
+        raise UsageError(
+            f"expected an --epsilon for each RELEASED, got {len(args.epsilon)} for "
+            f"{len(args.released)}"
+        )
     plot = vars(args).get("plot")
     if plot and plot.suffix not in PICTURES:
         raise UsageError(f"{plot}: expected a name that ends in {', '.join(PICTURES)}")
@@ -118,9 +118,6 @@ def attribution(args: argparse.Namespace) -> None:
     Character 4-grams, random subsets of them, and the author with the largest cosine in most
     subsets (Koppel, Schler, Argamon, 2011). Half of the rows, chosen at random, are those whose
     authors the attacker knows.
-
-    Raises:
-        DxPrivacyError: If a file is damaged or lacks a column.
     """
     from hf_dxprivacy.audit import author_attribution
     from hf_dxprivacy.randomness import keyed_generator
@@ -158,9 +155,6 @@ def membership(args: argparse.Namespace) -> None:
 
     A classifier of averaged word vectors is trained on a part of RELEASED; an attacker who knows
     which texts another such classifier was trained on tells those of the first.
-
-    Raises:
-        DxPrivacyError: If a file is damaged or lacks a column.
     """
     from hf_dxprivacy.audit import membership_inference
 
@@ -181,9 +175,6 @@ def users(args: argparse.Namespace) -> None:
 
     A next-word model is trained on what was released of some users; an auditor who knows the users
     of another such model tells those of the first (Song and Shmatikov, 2019).
-
-    Raises:
-        DxPrivacyError: If a file is damaged or lacks a column.
     """
     from hf_dxprivacy.audit import user_audit
 
@@ -198,7 +189,6 @@ def _attack_all(
     from hf_dxprivacy.randomness import keyed_generator
     from hf_dxprivacy.results import ORIGINAL, Results
 
-    _require_epsilons(args)
     labels = [str(cell) for cell in _read(args, args.original, column)]
     originals = _read_texts(args, args.original, args.text_column)
     results = Results()
@@ -246,9 +236,6 @@ def reconstruction(args: argparse.Namespace) -> None:
     the most probable word (Bayes' rule; exact for the mechanisms calibrated and tem, learned from
     draws for the others). "unchanged" is the share of words that a reader has who takes the release
     at its word. The texts must have been privatized without --oov drop.
-
-    Raises:
-        DxPrivacyError: If a file is damaged or lacks a column, or there is no such space.
     """
     from hf_dxprivacy.audit import BayesAdversary, reconstruct_texts
     from hf_dxprivacy.mechanisms import create_mechanism
@@ -256,7 +243,6 @@ def reconstruction(args: argparse.Namespace) -> None:
     from hf_dxprivacy.results import Results
     from hf_dxprivacy.text import RowReader
 
-    _require_epsilons(args)
     space, options = load_space(args)
     with usage():
         mechanisms = [create_mechanism(args.mechanism, space, e, **options) for e in args.epsilon]
@@ -314,9 +300,6 @@ def guarantee(args: argparse.Namespace) -> None:
     Exactly, over all pairs of words, for the mechanisms calibrated and tem (--inputs looks at some
     of them only); by draws for the others, which finds faults but cannot prove that there are
     none. The exit code is 1 if the guarantee is broken.
-
-    Raises:
-        DxPrivacyError: If there is no such space, or the guarantee is broken.
     """
     from hf_dxprivacy.audit import verify_guarantee
     from hf_dxprivacy.files.writers import replacing
@@ -336,14 +319,6 @@ def guarantee(args: argparse.Namespace) -> None:
             file.write(f"{json.dumps(found.to_dict(), ensure_ascii=False)}\n".encode())
     if not found.passed:
         raise InvalidValueError("the guarantee is broken; see above")
-
-
-def _require_epsilons(args: argparse.Namespace) -> None:
-    if args.epsilon and len(args.epsilon) != len(args.released):
-        raise UsageError(
-            f"expected an --epsilon for each RELEASED, got {len(args.epsilon)} for "
-            f"{len(args.released)}"
-        )
 
 
 def _read(args: argparse.Namespace, name: str, column: str) -> list[Any]:

@@ -59,11 +59,6 @@ def calibrate(args: argparse.Namespace) -> None:
     The exponential mechanisms (calibrated, tem) are measured exactly, the others by draws. With
     --max-nw or --min-sw the largest of the epsilons is named at which every word that was looked at
     meets the targets. Nothing but the space goes in, so that none of it is private.
-
-    Raises:
-        UsageError: If the arguments do not go together.
-        DxPrivacyError: If there is no such space, or none of the epsilons meets the targets.
-        OSError: If a file cannot be written.
     """
     from hf_dxprivacy.calibration import sample_words, suggest_epsilon
     from hf_dxprivacy.files.writers import check_output
@@ -88,25 +83,22 @@ def calibrate(args: argparse.Namespace) -> None:
     with usage():
         found = sweep(space, args.mechanism, args.epsilon, words, **settings)
     print(_table(found))
-    answer, failure = None, None
-    if args.max_nw is not None or args.min_sw is not None:
-        targets = {"max_nw": args.max_nw, "min_sw": args.min_sw}
-        words = found.statistics.words
-        try:
-            answer = str(
-                suggest_epsilon(
-                    *(found.mechanism.space, args.mechanism),
-                    **targets,
-                    words=words,
-                    epsilons=args.epsilon,
-                    **settings,
-                )
+    answer = None
+    try:
+        if args.max_nw is not None or args.min_sw is not None:
+            suggestion = suggest_epsilon(
+                *(space, args.mechanism),
+                max_nw=args.max_nw,
+                min_sw=args.min_sw,
+                words=found.statistics.words,
+                epsilons=args.epsilon,
+                **settings,
             )
-        except InvalidValueError as error:
-            answer, failure = str(error), error
+            answer = str(suggestion)
+    except InvalidValueError as error:
+        _write(args, found, str(error))
+        raise
     _write(args, found, answer)
-    if failure:
-        raise failure
     if answer:
         print(f"\n{answer}")
 
@@ -164,10 +156,6 @@ def demo(args: argparse.Namespace) -> None:
 
     The page is served on this machine and can be reached from this machine only, unless --host says
     otherwise. It sends nothing anywhere, logs no text and keeps none. Ctrl-C ends it.
-
-    Raises:
-        DxPrivacyError: If there is no such space, or Gradio is missing.
-        OSError: If the port is in use.
     """
     from hf_dxprivacy.report.demo import demo_page, is_loopback, serve
 

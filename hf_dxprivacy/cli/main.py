@@ -37,12 +37,7 @@ CLEAN_UP_SECONDS = 5.0
 
 
 class Interrupted(BaseException):
-    """A signal asked the program to end."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.name = signal.Signals(number).name
-        self.code = 128 + number
+    """A signal asked the program to end; its number is the argument."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,7 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(error.code or 0)
     except Interrupted as error:
         whole = "" if "-" in arguments else "; nothing half-written is left"
-        return _complain(f"interrupted by {error.name}{whole}", error.code)
+        number = signal.Signals(error.args[0])
+        return _complain(f"interrupted by {number.name}{whole}", 128 + number)
 
 
 def parser_of(verb: str) -> Parser:

@@ -17,6 +17,7 @@ from hf_dxprivacy.cli.arguments import (
     load_space,
     positive,
     usage,
+    word_list,
 )
 
 if TYPE_CHECKING:
@@ -145,19 +146,11 @@ def privatize(args: argparse.Namespace) -> None:
 
     Formats: csv, tsv, jsonl and txt (one text a line), plain or .gz, and parquet, by the ending of
     the file name. Files may be larger than the memory. The output appears when it is complete.
-
-    Raises:
-        UsageError: If the arguments do not go together.
-        DxPrivacyError: If the input is damaged or lacks a column, or there is no such space.
-        OSError: If a file cannot be read or written.
     """
-    for name, stream, which in (
-        (args.input, sys.stdin, "input"),
-        (args.output, sys.stdout, "output"),
-    ):
-        # It stands for a stream that the caller has closed.
-        if name == "-" and getattr(stream, "name", None) == os.devnull:
-            raise UsageError(f"standard {which} is closed; name a file instead of -")
+    for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
+        # The null device stands for a stream that the caller has closed.
+        if vars(args)[name] == "-" and getattr(stream, "name", None) == os.devnull:
+            raise UsageError(f"standard {name} is closed; name a file instead of -")
     from hf_dxprivacy.files import job, readers, writers
 
     with usage():
@@ -228,21 +221,10 @@ def _check_places(args: argparse.Namespace, source: "Input") -> Path | None:
 
 def _privatizer(args: argparse.Namespace, columns: "Columns") -> "DxPrivatizer":
     """Load the space, make the privatizer, and say what its owner should know."""
-    from hf_dxprivacy.files.readers import read_words
     from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
     space, options = load_space(args)
-    stopwords: str | frozenset[str] | None = None
-    if args.stopwords != "none":
-        stopwords = args.stopwords
-        if stopwords != "english":
-            path = Path(args.stopwords)
-            if not path.exists():
-                raise UsageError(
-                    "expected --stopwords to be english, none or a file with one word a line; "
-                    f"there is no file {path}"
-                )
-            stopwords = read_words(path)
+    stopwords = word_list(args.stopwords)
     with usage():
         privatizer = DxPrivatizer(
             *(space, args.mechanism, args.epsilon),

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_dxprivacy.cli.arguments import UsageError, at_least, positive, usage
+from hf_dxprivacy.cli.arguments import UsageError, at_least, positive, usage, word_list
 from hf_dxprivacy.cli.artifacts import OVERWRITE, check_folder, save_measured
 
 if TYPE_CHECKING:
@@ -70,11 +70,6 @@ def train_poincare(args: argparse.Namespace) -> None:
     with --checkpoint it goes on from there, and with --work the reading of WebIsADB does. One
     thread and the same seed give the same space. WebIsADB is under CC BY-NC-SA 3.0, and so is what
     is trained on it.
-
-    Raises:
-        UsageError: If the arguments do not go together.
-        DxPrivacyError: If the source is damaged, or the Hub refuses the space.
-        OSError: If a file cannot be read or written.
     """
     check_folder(args.output, args.overwrite)
     webisadb = args.source == "webisadb"
@@ -146,15 +141,12 @@ def _webisadb(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
     from hf_dxprivacy.training import read_webisadb
     from hf_dxprivacy.training.webisadb import webisadb_origin
 
-    file, choices = Path(args.vocabulary), {"none": None, "english": "english"}
+    file = Path(args.vocabulary)
     words: Any = read_words(file) if file.is_file() else None
     if words is None:
         words = EmbeddingSpace.from_pretrained(args.vocabulary).words
     chosen = {name: vars(args)[name] for name in ("stopwords", "offensive")}
-    lists: dict[str, Any] = {
-        name: choices[choice] if choice in choices else read_words(Path(choice))
-        for name, choice in chosen.items()
-    }
+    lists: dict[str, Any] = {name: word_list(choice) for name, choice in chosen.items()}
     filters = {
         "min_frequency": args.min_frequency,
         "min_links": args.min_links,

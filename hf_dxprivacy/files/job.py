@@ -5,7 +5,7 @@ import pickle
 import platform
 import signal
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -193,8 +193,7 @@ def _results(
                 else:
                     before, connection = waiting.popleft()
                     done = before, _received(connection)
-                with _worker_ended():
-                    connection.send((cells, row))
+                _in_worker(connection.send, (cells, row))
                 waiting.append((batch, connection))
             row += len(batch)
             if done is not None:
@@ -242,24 +241,22 @@ def _serve(connection: Connection, pickled: bytes) -> None:
             connection.send(answer)
 
 
-@contextmanager
-def _worker_ended() -> Iterator[None]:
+def _received(connection: Connection) -> Released:
+    answer: Released | Exception = _in_worker(connection.recv)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _in_worker(exchange: Callable[..., Any], *message: Any) -> Any:
     """Name the cause where a pipe closes, between two messages or within one (an `OSError`)."""
     try:
-        yield
+        return exchange(*message)
     except (EOFError, OSError) as error:
         raise DxPrivacyError(
             "a worker process ended before its time, perhaps because memory ran out; try fewer "
             "processes or smaller batches"
         ) from error
-
-
-def _received(connection: Connection) -> Released:
-    with _worker_ended():
-        answer: Released | Exception = connection.recv()
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
 
 
 def run_report(privatizer: DxPrivatizer, outcome: Outcome) -> dict[str, Any]:

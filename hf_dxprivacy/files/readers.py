@@ -1,8 +1,7 @@
 """Rows of csv, tsv, jsonl, txt and Parquet files and of Hub datasets, in batches of bounded size.
 
 A batch is an Arrow table, or for jsonl, whose rows may differ in type, a list of dicts. No value is
-interpreted: csv fields are strings, and JSON numbers that Python would write in another way are
-kept as they were written.
+interpreted: csv fields are strings, and JSON numbers are kept as they were written.
 """
 
 import csv
@@ -49,18 +48,11 @@ BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of columns.
-
-    Attributes:
-        text: The text columns.
-        output: The columns for the results, in the same order.
-        any_type: Whether the text columns may hold other values than texts, as they may for an
-            attack that reads labels.
-    """
+    """The text columns, and those for the results, in the same order."""
 
     text: tuple[str, ...]
     output: tuple[str, ...]
-    any_type: bool = False
+    any_type: bool = False  # whether they may hold other values than texts, as labels are
 
     def require(self, present: Sequence[str], where: str, hint: str = "") -> None:
         """Require every text column once, and no column that a result would replace.
@@ -94,48 +86,28 @@ class Columns:
 
 @dataclass(frozen=True)
 class Input:
-    """Where rows are read from.
+    """Where rows are read from: a file, standard input, or a dataset on the Hub."""
 
-    Attributes:
-        name: A file, "-" for standard input, or the name of a dataset on the Hub.
-        kind: "csv", "tsv", "jsonl", "txt", "parquet" or "hub".
-        quoted: Whether csv and tsv have quotes.
-        delimiter: Of csv or tsv, if not that of the format.
-        subset: Configuration of a dataset.
-        split: Split of a dataset.
-    """
-
-    name: str
-    kind: str
-    quoted: bool = True
-    delimiter: str | None = None
-    subset: str | None = None
+    name: str  # "-" for standard input
+    kind: str  # "csv", "tsv", "jsonl", "txt", "parquet" or "hub"
+    quoted: bool = True  # whether csv and tsv have quotes
+    delimiter: str | None = None  # of csv or tsv, if not that of the format
+    subset: str | None = None  # configuration of a dataset
     split: str = "train"
 
 
 @dataclass
 class Reader:
-    """An open input.
-
-    Attributes:
-        source: What is read.
-        batches: Returns the rows in batches of at most so many.
-        schema: Columns of the tables; None for lists of dicts.
-        total: Bytes or rows of the input, None if unknown.
-        position: Returns how many bytes have been read; None if progress is counted in rows.
-        bom: The byte order mark of a text file, else empty.
-        newline: The line end of the first line.
-        compression: Of a Parquet file.
-    """
+    """An open input: its rows, and what an output in the same format keeps."""
 
     source: Input
-    batches: Callable[[int], Iterator[Batch]]
-    schema: pa.Schema | None
-    total: int | None = None
-    position: Callable[[], int] | None = None
-    bom: bytes = b""
-    newline: str = "\n"
-    compression: str = "SNAPPY"
+    batches: Callable[[int], Iterator[Batch]]  # returns batches of at most so many rows
+    schema: pa.Schema | None  # of the tables; None for lists of dicts
+    total: int | None = None  # bytes or rows, if known
+    position: Callable[[], int] | None = None  # returns bytes read; None where rows are counted
+    bom: bytes = b""  # the byte order mark
+    newline: str = "\n"  # the end of the first line
+    compression: str = "SNAPPY"  # of a Parquet file
 
 
 def find_input(
@@ -146,15 +118,7 @@ def find_input(
     subset: str | None = None,
     split: str | None = None,
 ) -> Input:
-    """Decide whether a name is a file or a dataset on the Hub, and how to read it.
-
-    Args:
-        name: A file, "-" for standard input, or the name of a dataset.
-        kind: The format, instead of that of the ending.
-        quoted: Whether csv and tsv have quotes.
-        delimiter: Of csv or tsv, instead of that of the format.
-        subset: Configuration of a dataset.
-        split: Split of a dataset, "train" by default.
+    """Decide whether a name is a file or a dataset on the Hub, and how to read it; see `Input`.
 
     Raises:
         OSError: If it can be neither.
@@ -176,8 +140,8 @@ def find_input(
         )
     if known == "parquet" and (name == STANDARD or name.lower().endswith(".gz")):
         raise InvalidValueError("parquet is read from a file that is not compressed as a whole")
-    one = delimiter is None or (len(delimiter) == 1 and delimiter not in '"\r\n')
-    if delimiter is not None and not (one and known in DELIMITERS):
+    one = delimiter is None or re.fullmatch('[^"\r\n]', delimiter)
+    if not one or (delimiter and known not in DELIMITERS):
         raise InvalidValueError(
             "expected the delimiter of csv or tsv to be one character, no quote and no line end; "
             f"got {delimiter!r} for {known}"
@@ -224,22 +188,15 @@ def open_reader(source: Input, columns: Columns) -> Iterator[Reader]:
 
 
 class Lines:
-    """Lines of UTF-8 text, decompressed if it is gzip; only a line feed ends a line.
-
-    Iteration returns lines with their ends, once.
+    """Lines of UTF-8 text with their ends, decompressed; only a line feed ends a line.
 
     Args:
-        raw: The stream.
+        raw: The stream, perhaps in gzip.
         name: Its name, for messages.
-
-    Attributes:
-        number: Of the line returned last.
-        bom: The byte order mark, if there is one.
-        newline: The end of the first line.
     """
 
     def __init__(self, raw: io.BufferedReader, name: str) -> None:
-        self.name, self.number = name, 0
+        self.name, self.number = name, 0  # of the line returned last
         self._stream = gzip.open(raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
         first = self._read()
         self.newline = "\r\n" if first.endswith(b"\r\n") else "\n"
@@ -375,23 +332,14 @@ def _records(name: str, parser: Any) -> Sized[list[str]]:
             yield fields, sum(map(len, fields))
 
 
-@dataclass(frozen=True)
 class RawNumber:
-    """A JSON number as it was written."""
+    """A JSON number as it was written, such as 1.10, or one of thousands of digits."""
 
-    text: str
+    def __init__(self, text: str) -> None:
+        self.text = text
 
     def __str__(self) -> str:
         return self.text
-
-
-def _number(kind: Callable[[str], float]) -> Callable[[str], Any]:
-    def parse(text: str) -> Any:
-        # Python refuses to convert whole numbers of thousands of digits.
-        value = kind(text) if len(text) < 32 else None
-        return value if repr(value) == text else RawNumber(text)
-
-    return parse
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -403,8 +351,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _parse_json = json.JSONDecoder(
     object_pairs_hook=_object,
-    parse_int=_number(int),
-    parse_float=_number(float),
+    parse_int=RawNumber,
+    parse_float=RawNumber,
     parse_constant=RawNumber,
 ).decode
 _JSON_KINDS = {dict: "an object", list: "an array", bool: "true or false"}

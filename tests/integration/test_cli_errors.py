@@ -169,7 +169,7 @@ USAGE = [
     (["in.jsonl", "--output", "o.jsonl", "--epsilon", "5", "--delimiter", ";"], "for jsonl"),
     (
         ["in.csv", "--output", "o.csv", "--epsilon", "5", "--stopwords", "german"],
-        "--stopwords to be english, none or a file .* no file german",
+        "a list of words to be english, none or a file .* such file .*: 'german'",
     ),
     (["in.csv", "--output", "out.csv", "--epsilon", "5", "--num-proc", "0"], ">= 1, got 0"),
     (["in.csv", "--output", "o.csv", "--epsilon", "5", "--device", "abacus"], "device='abacus'"),
@@ -378,7 +378,7 @@ def test_a_link_into_a_missing_folder_is_named(
 
 
 def test_a_run_ends_with_the_share_of_unknown_words(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     (folder / "in.csv").write_text('text\nwaab waac waad\nder Hund bellt laut\n""\n')
     arguments = ["--epsilon", "5", "--space", "space", "--overwrite", "--report"]
@@ -389,6 +389,10 @@ def test_a_run_ends_with_the_share_of_unknown_words(
     assert "Is this English?" in printed
     report = json.loads((folder / "out.csv.report.json").read_text())
     assert report["words"]["unknown_share"] == pytest.approx(4 / 7)
+    (folder / "in.csv").write_text("text\n" + "der Hund bellt laut\n" * 100)
+    assert _run("in.csv", "--output", "out.csv", *arguments) == 0
+    assert capsys.readouterr().err.count("warning") == 1
+    assert not caplog.records  # the privatizer does not warn as well
     (folder / "in.csv").write_text("text\nwaab waac waad waae\n")
     for workers in ("1", "2"):
         assert _run("in.csv", "--output", "out.csv", *arguments, "--num-proc", workers) == 0
