@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any, ClassVar, Literal
@@ -62,6 +62,7 @@ _FIELDS: dict[str, Any] = {
 _ROUNDING = 1e-9
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class LowTransitionSelector(Selector, Publishable):
     """Finds slots with n-grams that were released from a corpus by ε_g-differential privacy.
 
@@ -80,23 +81,16 @@ class LowTransitionSelector(Selector, Publishable):
 
     published_files: ClassVar[tuple[str, ...]] = (*FILES, cards.README)
 
-    def __init__(
-        self,
-        grams: Grams,
-        config: ReleaseConfig,
-        alphabet_size: int,
-        *,
-        threshold: float = 0.01,
-        mode: Mode = "transition",
-    ) -> None:
-        require_between(0, 1, "it is a probability", threshold=threshold)
-        require_one_of(MODES, mode=mode)
-        require_at_least(1, alphabet_size=alphabet_size)
-        self.grams = grams
-        self.config = config
-        self.alphabet_size = alphabet_size
-        self.threshold = float(threshold)
-        self.mode = mode
+    grams: Grams
+    config: ReleaseConfig
+    alphabet_size: int
+    threshold: float = field(default=0.01, kw_only=True)
+    mode: Mode = field(default="transition", kw_only=True)
+
+    def __post_init__(self) -> None:
+        require_between(0, 1, "it is a probability", threshold=self.threshold)
+        require_one_of(MODES, mode=self.mode)
+        require_at_least(1, alphabet_size=self.alphabet_size)
 
     @classmethod
     def fit(
@@ -154,12 +148,9 @@ class LowTransitionSelector(Selector, Publishable):
             threshold: τ; by default as it is.
             mode: "transition" or "coverage"; by default as it is.
         """
-        return LowTransitionSelector(
-            self.grams,
-            self.config,
-            self.alphabet_size,
-            threshold=self.threshold if threshold is None else threshold,
-            mode=self.mode if mode is None else mode,
+        changes = {"threshold": threshold, "mode": mode}
+        return replace(
+            self, **{name: given for name, given in changes.items() if given is not None}
         )
 
     def __repr__(self) -> str:
@@ -272,7 +263,7 @@ class LowTransitionSelector(Selector, Publishable):
             "selector": _KIND,
             **asdict(self.config),
             "alphabet_size": self.alphabet_size,
-            "threshold": self.threshold,
+            "threshold": float(self.threshold),
             "mode": self.mode,
             "grams_sha256": hashlib.sha256(content).hexdigest(),
         }
