@@ -148,10 +148,8 @@ class LowTransitionSelector(Selector, Publishable):
             threshold: τ; by default as it is.
             mode: "transition" or "coverage"; by default as it is.
         """
-        changes = {"threshold": threshold, "mode": mode}
-        return replace(
-            self, **{name: given for name, given in changes.items() if given is not None}
-        )
+        threshold = self.threshold if threshold is None else threshold
+        return replace(self, threshold=threshold, mode=self.mode if mode is None else mode)
 
     def __repr__(self) -> str:
         settings = f"threshold={self.threshold:g}" if self.mode == "transition" else "coverage"

@@ -100,7 +100,7 @@ def _masks(
         places, spans = _pairs(row[1]), _pairs(next(found))
         spans = spans[spans[:, 0] < spans[:, 1]]
         touching = (places[:, None, 0] < spans[:, 1]) & (spans[:, 0] < places[:, None, 1])
-        touched: Mask = touching.any(axis=1)
+        touched: Mask = np.any(touching, axis=1)
         masks.append(touched)
     return masks
 
