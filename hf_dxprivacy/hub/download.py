@@ -174,7 +174,7 @@ def fetch(
 
     Args:
         repo_id: "namespace/name" of a model repository.
-        files: Names of files, at least one.
+        files: Paths of files in it, at least one.
         revision: Branch, tag or commit; the main branch by default.
         options: How to reach the Hub.
 
@@ -205,19 +205,16 @@ def fetch(
                 library_version=__version__,
                 **asdict(options),
             )
-        folder = Path(path).parent
+        folder = Path(path).parents[name.count("/")]
         revision = folder.name
     return folder, HubCommit(repo_id, folder.name)
 
 
 @contextmanager
 def hub_errors(repo_id: str, what: str, *, pushes: bool = False) -> Iterator[None]:
-    """Translate the errors of the Hub's client.
+    """Translate the errors of the Hub's client, in messages that name the repository and `what`.
 
-    Args:
-        repo_id: The repository.
-        what: What is read or written there, for the message.
-        pushes: Whether a model card is sent, which the client may refuse by a ValueError.
+    With `pushes`, a model card is sent, which the client may refuse by a ValueError.
 
     Raises:
         HubFileNotFoundError: If the repository lacks the file.

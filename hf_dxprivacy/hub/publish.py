@@ -72,13 +72,7 @@ class Publishable(ABC):
     def write_card(self, directory: str | Path, *, license: str | None = None) -> None:
         """Make the model card anew in a folder that holds what this was loaded from.
 
-        Args:
-            directory: The folder.
-            license: As for `save_pretrained`.
-
-        Raises:
-            InvalidValueError: If the Hub knows no such licence.
-            OSError: If a file cannot be written.
+        Arguments and errors are those of `save_pretrained`.
         """
         check_licence(license)
         name = Path(directory).resolve().name

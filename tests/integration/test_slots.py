@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from datasets import Dataset
 
+from hf_dxprivacy.hub import fetch
+from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.slots import LowTransitionSelector, spans
 from hub_server import HubServer
 
@@ -27,6 +29,20 @@ def test_a_selector_goes_to_the_hub_and_back(
     assert loaded.mode == "transition"
     assert loaded.grams.words == selector.grams.words
     assert (loaded.grams.count == selector.grams.count).all()
+
+
+def test_a_privatizer_brings_its_selector_from_the_hub(
+    hub: HubServer, monkeypatch: pytest.MonkeyPatch, selector: LowTransitionSelector
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", hub.token)
+    made = SlotPrivatizer("wordnet-gloss", "tem", 8.0, selector=selector, seed=1)
+    made.push_to_hub("me/slots", license="mit")
+    loaded = SlotPrivatizer.from_pretrained("me/slots", seed=1)
+    assert isinstance(loaded.selector, LowTransitionSelector)
+    assert loaded({"text": TEXTS}) == made({"text": TEXTS})
+    folder, commit = fetch("me/slots", ("selector/0/selector.json", "privatizer.json"))
+    assert (folder / "privatizer.json").is_file()
+    assert len(commit.sha) == 40
 
 
 class Spans:
