@@ -206,6 +206,8 @@ def privacy_statistics(
     about = {
         "mechanism": mechanism.parameters,
         "space": space.digest,
+        # Which the digest of the space leaves out.
+        "tree": mechanism.tree.sha256 if isinstance(mechanism, Hierarchical) else None,
         "words": hashlib.sha256(ids.tobytes()).hexdigest(),
         "settings": {**asdict(terms), "step": step},
         # The keys themselves stay out: they tell what else the generator gave.

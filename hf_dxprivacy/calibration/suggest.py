@@ -68,9 +68,6 @@ class Targets:
     Attributes:
         max_nw: Largest N_w that is allowed; None for any.
         min_sw: Least S_w that is allowed; None for any.
-
-    Raises:
-        InvalidValueError: If there is no target, or one is out of range.
     """
 
     max_nw: float | None

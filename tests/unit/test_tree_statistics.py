@@ -1,10 +1,13 @@
 """N_w, S_w, K_w and entropies over a tree, from the clusters around each word."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from hf_dxprivacy.calibration import privacy_statistics, suggest_epsilon
 from hf_dxprivacy.calibration.statistics import Terms, by_law, by_tree
+from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import Hierarchical, RandomizedResponse
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.hierarchy import Hierarchy
@@ -44,6 +47,16 @@ def test_statistics_of_both_are_exact(space: EmbeddingSpace) -> None:
         np.testing.assert_allclose(found.min_entropy, -np.log2(law.max(axis=1)), rtol=1e-9)
         assert found.inputs is not None
         assert found.inputs.min() >= 1
+
+
+def test_a_checkpoint_is_that_of_a_tree(euclidean_space: EmbeddingSpace, tmp_path: Path) -> None:
+    one, other = (
+        Hierarchical(euclidean_space.build_hierarchy(method, progress=False), 1.5)
+        for method in ("average", "ward")
+    )
+    privacy_statistics(one, checkpoint=tmp_path, progress=False)
+    with pytest.raises(InvalidValueError, match="with other tree; name another folder"):
+        privacy_statistics(other, checkpoint=tmp_path, progress=False)
 
 
 @pytest.mark.parametrize("name", ["hierarchical", "krr"])
