@@ -1,6 +1,6 @@
 """Bayes-optimal adversary, who knows the mechanism, ε, and the frequency of each word."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -64,8 +64,8 @@ class EstimatedDistribution:
         self, mechanism: Mechanism, inputs: Ids, prior: Reals, draws: int, rng: np.random.Generator
     ) -> None:
         half = draws // 2
-        learned = _counted(mechanism, inputs, half, rng)
-        seen = _counted(mechanism, inputs, draws - half, rng).tocoo()
+        learned = counted(mechanism, inputs, half, rng)
+        seen = counted(mechanism, inputs, draws - half, rng).tocoo()
         own = np.asarray(learned[seen.row, seen.col]).ravel()
         shared = _marginal(learned, prior)[seen.col]
         weights = prior[seen.row] * seen.data
@@ -81,13 +81,15 @@ class EstimatedDistribution:
         return (own + shared) / (self._draws + self._shared)
 
 
-def _counted(mechanism: Mechanism, inputs: Ids, draws: int, rng: np.random.Generator) -> Any:
+def counted(mechanism: Mechanism, inputs: Ids, draws: int, rng: np.random.Generator) -> Any:
     """Return a sparse (m, V) table of how often each output was drawn from each input."""
     table = require("scipy.sparse", EXTRA).csr_matrix
     shape = (len(inputs), len(mechanism.space))
-    counts = table(shape)
-    for at, drawn in drawn_from(mechanism, inputs, draws, rng):
-        counts += table((np.ones(len(at)), (at, drawn)), shape)
+    at, counts = np.repeat(np.arange(len(inputs)), draws), table(shape)
+    for start in range(0, len(at), BLOCK_DRAWS):
+        part = at[start : start + BLOCK_DRAWS]
+        drawn = mechanism.sample(inputs[part], rng)
+        counts += table((np.ones(len(part)), (part, drawn)), shape)
     return counts
 
 
@@ -96,16 +98,6 @@ def _marginal(counts: Any, prior: Reals) -> Reals:
     spread: Reals = np.asarray(prior @ counts).ravel() + 1.0 / counts.shape[1]
     spread /= spread.sum()
     return spread
-
-
-def drawn_from(
-    mechanism: Mechanism, inputs: Ids, draws: int, rng: np.random.Generator
-) -> Iterator[tuple[Ids, Ids]]:
-    """Draw outputs of every input; return positions of the inputs, and outputs, part by part."""
-    at = np.repeat(np.arange(len(inputs)), draws)
-    for start in range(0, len(at), BLOCK_DRAWS):
-        part = at[start : start + BLOCK_DRAWS]
-        yield part, mechanism.sample(inputs[part], rng)
 
 
 def largest(values: Reals, count: int) -> Ids:

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from hf_dxprivacy.audit.adversary import BayesAdversary, Ids, Reals, drawn_from, largest
+from hf_dxprivacy.audit.adversary import BayesAdversary, Ids, Reals, counted, largest
 from hf_dxprivacy.audit.inputs import blocks
 from hf_dxprivacy.audit.masked_words import MaskedWordModel
 from hf_dxprivacy.audit.shadow import require_aligned
@@ -77,10 +78,11 @@ def reconstruction(
     adversary = BayesAdversary(mechanism, prior, draws=draws, rng=rng)
     counts = [min(top, len(adversary.prior)) for top in tops]
     if adversary.exact:
-        success, trials = _by_law(adversary, counts), 1
+        success, trials = _success(adversary, counts, None), 1
         variances = np.zeros_like(success)
     else:
-        success, trials = _by_draws(adversary, counts, draws, rng), draws
+        fresh = counted(mechanism, adversary.candidates, draws, rng).tocsc() / draws
+        success, trials = _success(adversary, counts, fresh), draws
         # One more success and one more failure: a share of 0 or 1 in the draws is not certain.
         chances = (success * draws + 1.0) / (draws + 2.0)
         variances = chances * (1.0 - chances) / draws
@@ -111,31 +113,22 @@ def _require_tops(tops: Sequence[int]) -> None:
         raise InvalidValueError(f"expected tops of 1 or more, got tops={tuple(tops)}")
 
 
-def _by_law(adversary: BayesAdversary, counts: Sequence[int]) -> Reals:
-    """Add up, over all outputs, with which probability each comes from a word guessed there."""
+def _success(adversary: BayesAdversary, counts: Sequence[int], fresh: Any) -> Reals:
+    """Add up, over all outputs, how often each comes from a word that is guessed there.
+
+    That is by the law of the adversary's words, or in draws that the adversary has not learned
+    from: a sparse (m, V) table of their shares.
+    """
     success = np.zeros((len(adversary.prior), len(counts)))
     size = len(adversary.mechanism.space)
     for outputs in blocks(np.arange(size), size):
         likelihoods = adversary.distribution.likelihoods(outputs)
         guesses = largest(likelihoods * adversary.prior, max(counts))
-        found = np.take_along_axis(likelihoods, guesses, axis=1)
+        law = likelihoods if fresh is None else fresh[:, outputs].toarray().T
+        found = np.take_along_axis(law, guesses, axis=1)
         for column, count in enumerate(counts):
             np.add.at(success[:, column], guesses[:, :count], found[:, :count])
     return success
-
-
-def _by_draws(
-    adversary: BayesAdversary, counts: Sequence[int], draws: int, rng: np.random.Generator
-) -> Reals:
-    """Count how often a word is guessed from draws that the adversary has not learned from."""
-    success = np.zeros((len(adversary.prior), len(counts)))
-    outputs = np.arange(len(adversary.mechanism.space))
-    guesses = adversary.guess(outputs, max(counts))
-    for at, drawn in drawn_from(adversary.mechanism, adversary.candidates, draws, rng):
-        hits = guesses[drawn] == at[:, None]
-        for column, count in enumerate(counts):
-            np.add.at(success[:, column], at, hits[:, :count].any(axis=1))
-    return success / draws
 
 
 def _bands(size: int, ends: Sequence[int]) -> Iterator[tuple[str, slice]]:
