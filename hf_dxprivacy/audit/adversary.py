@@ -1,4 +1,4 @@
-"""Bayes-optimal adversary, who knows the mechanism, ε, and the frequency of each word."""
+"""Bayes-optimal adversary: posterior of the input, given mechanism, ε and word frequencies."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -108,7 +108,7 @@ def largest(values: Reals, count: int) -> Ids:
 
 
 class BayesAdversary:
-    """Guesses the word that an output came from.
+    """Bayes-optimal guesses of the word that an output came from.
 
     For mechanisms with a known law the posterior is exact: no adversary with this prior, and
     no other knowledge, succeeds more often. For the others it is estimated from draws, so that a

@@ -148,17 +148,16 @@ def reconstruct_texts(
     tops: Sequence[int] = (1, 10),
     language_model: MaskedWordModel | None = None,
 ) -> Results:
-    """Guess the words of texts from what was released of them, and count how often that is right.
+    """Guess the words of texts from their release, and count how often that is right.
 
     Counted are the words that the space has. One that the adversary's prior lacks is never guessed.
 
     Args:
-        adversary: Who guesses; knows the mechanism with which the texts were released.
+        adversary: Of the mechanism with which the texts were released.
         originals: (n,) texts as they were written.
         released: (n,) the same texts as released, with as many words.
         tops: How many guesses the adversary has for each word.
-        language_model: What the adversary expects in context; the context is what he guesses first
-            without it.
+        language_model: Expectations in context, which is the adversary's first guess without it.
 
     Returns:
         "top-k" for each of `tops`, and "unchanged", the share of words that came out as they were.
@@ -236,7 +235,7 @@ def averaging(
     Counted are the words that the space has. One that the adversary's prior lacks is never guessed.
 
     Args:
-        adversary: Who guesses; knows the mechanism with which the texts were released.
+        adversary: Of the mechanism with which the texts were released.
         originals: (n,) texts as they were written.
         releases: k releases of these texts, n texts each, with as many words.
         counts: After how many releases to guess; after all of them by default.

@@ -20,9 +20,9 @@ BLOCK = 1 << 20
 
 
 class CandidateViolation(NamedTuple):
-    """More of input `first` comes out within a set, ascending, than `second` would allow.
+    """A set of outputs, ascending, that is likelier from `first` than ε·d from `second` allows.
 
-    The score says by how many standard deviations the log-ratio was above ε·d where it was found.
+    The score says by how many standard deviations the log-ratio was above ε·d in the search.
     """
 
     first: int

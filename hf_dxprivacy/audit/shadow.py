@@ -92,7 +92,7 @@ def membership_inference(
     repeats: int = 5,
     rng: np.random.Generator | None = None,
 ) -> Results:
-    """Find out which texts a classifier was trained on from what it says about the originals.
+    """Infer which texts a classifier was trained on, from its outputs for the originals.
 
     The texts are split at random into four parts. A target classifier (averaged word vectors) is
     trained on one part as it was released, a shadow on another. The attacker knows which originals

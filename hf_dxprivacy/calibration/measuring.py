@@ -1,4 +1,4 @@
-"""Privacy statistics of many words: sampled words, blocks, a progress bar, a folder to go on from.
+"""Privacy statistics of many words, in blocks, with a checkpoint; samples of words.
 
 Statistics are exact where the law of the mechanism is known, and estimated from draws elsewhere.
 """
@@ -167,7 +167,7 @@ def privacy_statistics(
     checkpoint: str | Path | None = None,
     progress: bool = True,
 ) -> PrivacyStatistics:
-    """Work out N_w, S_w and K_w, exactly for the exponential mechanisms and else from draws.
+    """Compute N_w, S_w and K_w, exactly for the exponential mechanisms and else from draws.
 
     With the Laplace and Mahalanobis mechanisms up to 256 words are drawn for with the same noise
     vectors, each word being under all of them. The figures of one word are what they would be by

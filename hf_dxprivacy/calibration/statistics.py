@@ -161,7 +161,7 @@ SAME = 1.0 - 1e-9
 
 @dataclass(frozen=True)
 class Terms:
-    """What is worked out for each word.
+    """Settings of the statistics of a word.
 
     Attributes:
         runs: R, draws for each word.
