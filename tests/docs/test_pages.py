@@ -54,6 +54,15 @@ def test_relative_links_resolve(name: str) -> None:
             assert anchor in anchors(target), f"{name} links to {link}: no such heading"
 
 
+def test_names_of_the_notation_are_in_the_package() -> None:
+    files = {path.name: path.read_text("utf-8") for path in ROOT.glob("hf_dxprivacy/**/*.py")}
+    known = set(re.findall(r"\w+", "".join(files.values()))) | {*files}
+    code = re.findall(r"`([^`]+)`", (ROOT / "docs/notation.md").read_text("utf-8"))
+    names = {name for part in code for name in re.findall(r"[A-Za-z_]\w+(?:\.py)?", part)}
+    assert len(names) > 80
+    assert sorted(names - known) == []
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_named_test_files_exist(name: str) -> None:
     named = {*TEST_FILE.findall((ROOT / name).read_text("utf-8"))}
