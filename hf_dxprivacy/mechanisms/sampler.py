@@ -9,7 +9,6 @@ recent words are kept.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +41,8 @@ ROUNDING = 1e-6
 TILE_BYTES = 1 << 24
 
 
-@dataclass(frozen=True)
 class Envelopes:
-    """Envelopes of some inputs.
+    """Room for the envelopes of some inputs; memory is taken when it is written to.
 
     Attributes:
         cumulative: (R, width) float32, mass over all blocks up to one, over the scale of the row;
@@ -53,19 +51,10 @@ class Envelopes:
         rows: (V+1,) int32, row of each input, −1 without one; the last entry is id −1.
     """
 
-    cumulative: NDArray[np.float32]
-    scales: Reals
-    rows: NDArray[np.int32]
-
-    @classmethod
-    def empty(cls, count: int, blocks: int, size: int) -> "Envelopes":
-        """Return room for the envelopes of some inputs; memory is taken when it is written to."""
-        width = 1 << (blocks - 1).bit_length()
-        return cls(
-            np.empty((count, width), dtype=np.float32),
-            np.empty(count),
-            np.full(size + 1, -1, dtype=np.int32),
-        )
+    def __init__(self, count: int, width: int, size: int) -> None:
+        self.cumulative = np.empty((count, width), dtype=np.float32)
+        self.scales = np.empty(count)
+        self.rows = np.full(size + 1, -1, dtype=np.int32)
 
 
 class RejectionSampler:
@@ -95,10 +84,9 @@ class RejectionSampler:
         partition = space.partition(device)
         self._order, self._starts = partition.order, partition.starts
         self._sizes = np.diff(self._starts)
-        blocks = len(self._sizes)
-        width = 1 << (blocks - 1).bit_length()
-        count = min(len(space) + 1, max(least_capacity, cache_bytes // (4 * width)))
-        self._envelopes = Envelopes.empty(count, blocks, len(space))
+        self._width = 1 << (len(self._sizes) - 1).bit_length()
+        count = min(len(space) + 1, max(least_capacity, cache_bytes // (4 * self._width)))
+        self._envelopes = Envelopes(count, self._width, len(space))
         self._next = 0
 
     def draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
@@ -141,9 +129,8 @@ class RejectionSampler:
         envelopes: Envelopes,
     ) -> tuple[Ids, Reals]:
         """Return words and heights of points below the envelope, at places by their masses."""
-        width, cumulative = envelopes.cumulative.shape[1], envelopes.cumulative.ravel()
-        first = rows.astype(np.int64) * width
-        at = first_above(cumulative, first, width, target)
+        cumulative, first = envelopes.cumulative.ravel(), rows.astype(np.int64) * self._width
+        at = first_above(cumulative, first, self._width, target)
         block = at - first
         # In double precision differences are exact: blocks are hit by the mass they have.
         before = np.where(block > 0, cumulative[at - 1].astype(np.float64), 0.0)
@@ -185,7 +172,7 @@ class RejectionSampler:
 
     def _tight(self, ids: Ids) -> Envelopes:
         """Return the envelopes of some inputs from the least distance to each block."""
-        envelopes = Envelopes.empty(len(ids), len(self._sizes), len(self._space))
+        envelopes = Envelopes(len(ids), self._width, len(self._space))
         step = max(1, TILE_BYTES // (8 * len(self._space)))
         for start in range(0, len(ids), step):
             part = ids[start : start + step]
@@ -200,15 +187,14 @@ class RejectionSampler:
         self, envelopes: Envelopes, first: int, ids: Ids, bounds: NDArray[np.floating]
     ) -> None:
         """Set the envelopes of some inputs, from a row on, by lower bounds of distances."""
-        rows = slice(first, first + len(ids))
+        rows, blocks = slice(first, first + len(ids)), len(self._sizes)
         masses = self._weights(bounds.astype(np.float64))
         masses *= self._sizes
-        totals = masses.sum(axis=1)
+        envelopes.scales[rows] = totals = masses.sum(axis=1)
         masses /= totals[:, None]
         masses += LIFT
-        envelopes.cumulative[rows, : len(self._sizes)] = np.cumsum(masses, axis=1)
-        envelopes.cumulative[rows, len(self._sizes) :] = np.inf
-        envelopes.scales[rows] = totals
+        envelopes.cumulative[rows, :blocks] = np.cumsum(masses, axis=1)
+        envelopes.cumulative[rows, blocks:] = np.inf
         envelopes.rows[ids] = np.arange(rows.start, rows.stop)
 
 
