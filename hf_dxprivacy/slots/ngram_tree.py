@@ -243,11 +243,11 @@ class Grams:
 
     def spelled(self, node: int) -> list[str]:
         """Return a gram as strings, with `MARKS` for the marks."""
-        if node == ROOT:
-            return []
-        code = int(self.symbol[node])
-        name = MARKS[code] if code < FIRST_WORD else self.words[code - FIRST_WORD]
-        return [*self.spelled(int(self.parent[node])), name]
+        codes = []
+        while node != ROOT:
+            codes.append(int(self.symbol[node]))
+            node = int(self.parent[node])
+        return [MARKS[c] if c < FIRST_WORD else self.words[c - FIRST_WORD] for c in codes[::-1]]
 
     def serialized(self) -> bytes:
         """Return one JSON object a line for each gram with a count, in the order of the nodes."""
