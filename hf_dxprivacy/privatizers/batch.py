@@ -124,7 +124,7 @@ class EncodedColumn:
 
     @abstractmethod
     def contents(self) -> Iterator[Sequence[str]]:
-        """Return for each row all that seeded noise is bound to, but its index."""
+        """Return the content of each row to which seeded noise is bound, beside its index."""
 
     @property
     def inputs(self) -> Ids:
@@ -143,15 +143,15 @@ class EncodedColumn:
         return [self.ids[a:b][self.perturbed[a:b]] for a, b in pairwise(self.offsets)]
 
     def expense(self, mechanism: Mechanism, unit: BudgetUnit) -> Expense:
-        """Return what the release of this column costs.
+        """Return the cost of a release of this column.
 
         With unit "word" each row costs one use. Rows without words count too: every pass over any
         part of the data has to be charged to row 0, or a pass in another order could hide that a
         row was released again.
 
         Args:
-            mechanism: What perturbs the words.
-            unit: What is protected: any one word, or all words of a user, who must be known then.
+            mechanism: The mechanism that perturbs the words.
+            unit: Protects any one word, or all words of a user, who must be known then.
         """
         uses: Counter[Account] = Counter()
         if unit == "user":
@@ -181,7 +181,7 @@ class EncodedText(EncodedColumn):
         masks: For each row which of its words are of slots; None if all words may be perturbed.
         oov: Treatment of words out of vocabulary.
         case: "lower", or "preserve" to copy the letter case of the original.
-        by_shape: Whether ids follow from what lies between the words too.
+        by_shape: Whether ids depend on the text between the words too.
     """
 
     rows: Sequence[Row | None]
@@ -205,7 +205,7 @@ class EncodedText(EncodedColumn):
         case: Case = "lower",
         masks: Sequence[Mask | None] | None = None,
     ) -> "EncodedText":
-        """Look up the words of segmented cells and choose what happens to each."""
+        """Look up the words of segmented cells, and choose an action for each."""
         by_row: list[list[str]] = [[] if row is None else row.words for row in rows]
         words = list(chain.from_iterable(by_row))
         ids = look_up_rows(rows, space)
@@ -243,7 +243,7 @@ class EncodedText(EncodedColumn):
         """Return for each row the words that take the place of its own; None for a dropped one.
 
         Args:
-            new: What the perturbed words become, in order.
+            new: Words in the places of the perturbed ones, in order.
         """
         if self.case == "preserve":
             new = [*map(apply_case, new, map(case_pattern, compress(self.words, self.perturbed)))]
@@ -261,7 +261,7 @@ class EncodedText(EncodedColumn):
             row: Position of a row that is not missing.
 
         Returns:
-            What lies between the words and the words that are passed through, in order, with a list
+            The text between the words and the words that are passed through, in order, with a list
             for each perturbed word (which holds its letter case if that is preserved); and, if
             there are slots, which of the words are of some.
         """

@@ -27,9 +27,9 @@ class Expense:
     """Cost of the release of one column of a batch.
 
     Attributes:
-        purpose: What it is for.
+        purpose: Column and mechanism.
         epsilon: ε of one release of one word.
-        metric: What ε is per unit of. Only expenses in one metric add up.
+        metric: Metric of which ε is per unit. Only expenses in one metric add up.
         uses: How many words of each account are released; for the unit "word", one a row.
     """
 
@@ -40,7 +40,7 @@ class Expense:
 
 
 class PrivacyBudget:
-    """Counts what releases cost, and refuses those that would cost more than a limit.
+    """Counts the cost of releases, and refuses those that would exceed a limit.
 
     Bounds of independent releases add up, also if later ones are chosen by what earlier ones have
     shown. Give one budget to all privatizers that touch the same data. A release that it refuses
@@ -168,7 +168,7 @@ def _exact(epsilon: float) -> Fraction:
 
 
 def _copied() -> PrivacyBudget:
-    """Return what a pickled budget becomes: one that refuses every release."""
+    """Return the copy of a pickled budget, which refuses every release."""
     budget = PrivacyBudget(1.0)
     budget.epsilon, budget._process = 0.0, None
     return budget

@@ -40,11 +40,11 @@ class DatasetBatch:
 
     @staticmethod
     def of(examples: Any, direct: str = "privatize() for texts") -> "DatasetBatch":
-        """Wrap what `Dataset.map` hands over.
+        """Wrap a batch or a row of `Dataset.map`.
 
         Args:
             examples: A mapping, or a table of pandas, polars or Arrow.
-            direct: What takes values outside a data set, for messages.
+            direct: The method for values outside a data set, for messages.
 
         Raises:
             InvalidTypeError: If it is neither, or the privatizer is called as a condition.
@@ -302,7 +302,7 @@ def column_names(
     """Return one column name or several as a tuple.
 
     Args:
-        argument: What they were given as, for messages.
+        argument: Name of the argument, for messages.
         given: The name or names.
         expected: How many there must be.
 

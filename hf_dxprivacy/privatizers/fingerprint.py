@@ -35,7 +35,7 @@ _secrets: dict[Path, bytes] = {}
 
 
 def fingerprint_tag(owner: str, mechanism: Mechanism) -> str:
-    """Return what a privatizer adds to its pickled state, so that its fingerprint is salted.
+    """Return the salt of a privatizer's fingerprint, which it adds to its pickled state.
 
     The tag is a keyed hash (BLAKE2b) of the decisions under a secret of the user: the same in every
     process of the user, so that a second `map` finds the cached release, and 256 unknown bits for
@@ -107,7 +107,7 @@ def _make(path: Path) -> bytes:
 
 
 def publishable(dataset: D) -> D:
-    """Return released rows without what `datasets` derives from the originals beside them.
+    """Return released rows without the traces of the originals that `datasets` keeps beside them.
 
     A release of `Dataset.map` carries a fingerprint that depends on the originals, and, if they
     were loaded from files, sizes and checksums of these; `save_to_disk` writes them down. The

@@ -62,9 +62,9 @@ class KeyedNoise:
         """Return (m,) one output for each input of a column.
 
         Args:
-            mechanism: What to draw by.
+            mechanism: The mechanism.
             column: The column; a key needs an `EncodedText`.
-            context: Returns all that decides what is drawn, to which seeded noise is bound.
+            context: Returns the stream context, to which seeded noise is bound.
         """
         everything = np.arange(len(column.inputs))
         return self._draw("", mechanism.sample, mechanism, column, everything, context)
@@ -75,7 +75,7 @@ class KeyedNoise:
         """Return (n, UNIFORMS) numbers to render outputs with, independent of their draws.
 
         Args:
-            mechanism: What drew the outputs.
+            mechanism: The mechanism that drew the outputs.
             column: The column.
             places: (n,) ascending positions among its perturbed words, n > 0.
             context: As for `draw`.

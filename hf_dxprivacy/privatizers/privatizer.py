@@ -52,7 +52,7 @@ class Privatizer(SetOnce, Publishable):
     """
 
     published_files: ClassVar[tuple[str, ...]] = (config.FILE, cards.README)
-    # The class that loads what this one saves, and what may differ between two uses of it.
+    # The class that loads its folders, and the arguments that may differ between two uses of one.
     _owner: ClassVar[str]
     _runtime_arguments: ClassVar[tuple[str, ...]]
     # Attributes that are computed from the others, and do not travel.
@@ -74,7 +74,7 @@ class Privatizer(SetOnce, Publishable):
         budget: PrivacyBudget | None,
         units: tuple[BudgetUnit, ...],
     ) -> None:
-        """Check and set what all privatizers have; `options` are those of the mechanism."""
+        """Check and set the arguments of all privatizers; `options` are those of the mechanism."""
         self._noise = noise
         _check_arguments(type(self), mechanism, options)
         if isinstance(space, (str, Path)):
@@ -112,7 +112,7 @@ class Privatizer(SetOnce, Publishable):
 
     @property
     def epsilon(self) -> float:
-        """ε as it was asked for; `guarantee` says what is certified."""
+        """ε as it was asked for; `guarantee` has the certified one."""
         return self.mechanism.epsilon
 
     @property
@@ -282,7 +282,7 @@ class Privatizer(SetOnce, Publishable):
 
 
 def _check_arguments(privatizer: type, mechanism: object, options: Mapping[str, Any]) -> None:
-    """Refuse a mechanism or an argument that is misspelt, and say what was probably meant."""
+    """Refuse a misspelt mechanism or argument, with the nearest name there is."""
     if isinstance(mechanism, Real):
         raise InvalidTypeError(
             f"expected mechanism to be a name or a Mechanism, got the number {mechanism}; "

@@ -9,7 +9,7 @@ from hf_dxprivacy.hub import ArtifactSource
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.config import PrivatizerConfig
 from hf_dxprivacy.privatizers.dataset_formats import column_names
-from hf_dxprivacy.privatizers.text_privatizer import RUNTIME_ARGUMENTS, DxPrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.slots import Selector, selector_storage
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -25,7 +25,7 @@ class SlotPrivatizer(DxPrivatizer):
         space: As for `DxPrivatizer`.
         mechanism: As for `DxPrivatizer`.
         epsilon: ε > 0, per unit of the mechanism's metric. Always your decision; no default.
-        selector: What finds the slots; see `hf_dxprivacy.slots`.
+        selector: The selector of the slots; see `hf_dxprivacy.slots`.
         mask_column: Where to put the mask, as many as text columns: for each word of a released
             text, or each token of a list, whether it is of a slot.
         spans_column: Where to put the spans of the slots, as many as text columns: pairs of start
@@ -43,9 +43,7 @@ class SlotPrivatizer(DxPrivatizer):
         selector_storage.FILES,
     )
     _owner = "SlotPrivatizer"
-    _runtime_arguments: ClassVar[tuple[str, ...]] = (
-        *(*RUNTIME_ARGUMENTS, "mask_column", "spans_column"),
-    )
+    _runtime_arguments = (*DxPrivatizer._runtime_arguments, "mask_column", "spans_column")
 
     def __init__(
         self,
@@ -112,7 +110,7 @@ class SlotPrivatizer(DxPrivatizer):
         return {"selector": selector_storage.load(described, source.folder)}
 
     def _save(self, folder: Path) -> None:
-        # First what says whether it can be saved at all.
+        # First, because it fails if something cannot be saved at all.
         stored = self.config
         selector_storage.save(self.selector, folder)
         stored.write(folder)

@@ -33,11 +33,6 @@ from hf_dxprivacy.text.shapes import UNIFORMS, render
 
 logger = logging.getLogger(__name__)
 
-# What may differ between two uses of one stored privatizer.
-RUNTIME_ARGUMENTS = (
-    *("text_column", "output_column", "seed", "device"),
-    *("memoize", "user_column", "key", "budget", "is_split_into_words"),
-)
 # Added to the disclosures of a privatizer that perturbs slots only.
 SLOTS_ONLY = (
     "Only slots are perturbed. Not covered, released: every other word as it is, and which words "
@@ -93,10 +88,13 @@ class DxPrivatizer(Privatizer):
     """
 
     _owner = "DxPrivatizer"
-    _runtime_arguments: ClassVar[tuple[str, ...]] = RUNTIME_ARGUMENTS
+    _runtime_arguments: ClassVar[tuple[str, ...]] = (
+        *("text_column", "output_column", "seed", "device"),
+        *("memoize", "user_column", "key", "budget", "is_split_into_words"),
+    )
     _derived = (*Privatizer._derived, "_reader", "_inputs", "_types", "_seen")
 
-    # What `SlotPrivatizer` perturbs (None for every word), and the columns where it says so.
+    # Of `SlotPrivatizer`: the selector of the words to perturb, and the columns that show them.
     _selector: Selector | None = None
     _mask_columns: tuple[str, ...] = ()
     _spans_columns: tuple[str, ...] = ()
@@ -170,7 +168,7 @@ class DxPrivatizer(Privatizer):
 
     @property
     def memoize(self) -> Memoize | None:
-        """What is always released in the same way: "row", "user", or nothing."""
+        """Unit that is always released in the same way: "row", "user", or None."""
         return None if self._noise is None else self._noise.unit
 
     @property
@@ -390,7 +388,7 @@ class DxPrivatizer(Privatizer):
 
     @lazy_property
     def _context(self) -> str:
-        """All that decides what is drawn, for which word and by which law: bound to the seed."""
+        """The stream context: all on which the law of an output depends, bound to the seed."""
         kept = sorted(self.stopwords)
         return json.dumps([self.space.digest, self.mechanism.noise_parameters, self.oov, kept])
 

@@ -286,7 +286,7 @@ class TokenPrivatizer(Privatizer):
 
     @lazy_property
     def _context(self) -> str:
-        """All that decides what is drawn, for which token and by which law: bound to the seed."""
+        """The stream context: all on which the law of an output depends, bound to the seed."""
         tokens = hashlib.sha256(self._rows.tobytes()).hexdigest()
         return json.dumps([self.space.digest, self.mechanism.noise_parameters, tokens])
 

@@ -1,4 +1,4 @@
-"""What a word is.
+"""Words of texts and of token lists: segmentation, normalization and letter case.
 
 The rule is chosen so that nothing with content escapes: every character is part of a word unless it
 is white space, a control character, punctuation, or a currency, mathematical or modifier symbol.
@@ -100,7 +100,7 @@ class TextRow(_Words):
         return "".join(parts)
 
     def before(self, at: int) -> str:
-        """Return what stands before a word, since the word before it."""
+        """Return the text between a word and the word before it."""
         return self.separators[at]
 
     def offsets(self, words: Sequence[str | None]) -> list[Span]:
@@ -128,7 +128,7 @@ class TokenRow(_Words):
         return [new.get(at, token) for at, token in tokens if new.get(at, "") is not None]
 
     def before(self, at: int) -> str:
-        """Return what stands before a word, since the word before it."""
+        """Return the text between a word and the word before it."""
         start = self.positions[at - 1] + 1 if at else 0
         return " ".join(token or "" for token in self.tokens[start : self.positions[at]])
 
@@ -183,7 +183,7 @@ class RowReader:
         return row
 
     def read_text(self, text: str) -> TextRow:
-        """Return the words of a text (after normalization) and what lies between them."""
+        """Return the words of a text (after normalization) and its separators."""
         pieces = self.segment(self.normalize(text))
         return TextRow(pieces[1::2], pieces[0::2])
 
@@ -193,9 +193,9 @@ class RowReader:
         return words
 
     def segment(self, text: str) -> list[str]:
-        """Return a normalized text in pieces: what lies between its words, and the words, in turn.
+        """Return the separators and the words of a normalized text, in turn.
 
-        The words are those of `words`, found faster in what is plain. There is one piece more than
+        The words are those of `words`, found faster in plain text. There is one piece more than
         twice the words.
         """
         # No word holds a space or depends on what is beyond one, so a text may be cut there.
@@ -291,7 +291,7 @@ LOOKUP_FORMS = (str.lower, plain_apostrophes, without_accents, without_possessiv
 
 
 def _kind(value: object) -> str:
-    """Return the name of a type, and for what chats and translations consist of the remedy."""
+    """Return the name of a type; for a dict, as in chats and translations, with the remedy."""
     remedy = (
         "; map a function that takes the texts out of it, hands them to privatizer.privatize(), "
         "and puts the released ones in their places, as docs/columns.md shows for chats"

@@ -1,4 +1,4 @@
-"""Words that no public vocabulary should hold: slurs and the coarsest obscenities.
+"""Slurs and the coarsest obscenities, which no public vocabulary should hold.
 
 Every word of a vocabulary may come out in any text, so the built-in spaces are made without
 them. The list is `slurs.txt`, which states its rule; it is not a filter for texts.

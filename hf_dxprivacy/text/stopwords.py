@@ -1,4 +1,4 @@
-"""Words that a caller may choose to keep.
+"""Stop words: words that a caller may choose to keep.
 
 The list is part of what a guarantee says (these words are released), so it is short, fixed and kept
 here: the function words of English, and no word that has a content of its own. Published lists

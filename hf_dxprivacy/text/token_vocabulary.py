@@ -13,13 +13,13 @@ from tokenizers import Tokenizer
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.text.segmentation import RowReader, is_missing
 
-# What a word comes after in running text.
+# A word before another one, as in running text.
 _BEFORE = "a"
 
 
 @dataclass(frozen=True, eq=False)
 class TokenVocabulary:
-    """What there is to know about the tokens of a tokenizer.
+    """Tokens of a tokenizer, and which of them are special.
 
     Attributes:
         strings: Each token as the tokenizer has it ("##ing", "Ġthe", "▁the"), by its id, in the
@@ -83,7 +83,7 @@ class TokenVocabulary:
         """Return the words that are exactly one token each in running text, with the ids.
 
         Running text means after another word: "Ġthe", not "the", is the word "the" of a byte-level
-        tokenizer. What is a word is up to `RowReader`. Every word has one id, whatever other tokens
+        tokenizer. `RowReader` defines words. Every word has one id, whatever other tokens
         spell it.
         """
         reader = RowReader()
