@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from hf_dxprivacy.cli.arguments import (
     PROGRAM,
+    Add,
     UsageError,
     add_mechanism,
     add_space,
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 # Spelled out, so that help needs not load the formats; a test compares them.
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 
-# Above this share of unknown words a release has hardly anything to do with the text.
-MANY_UNKNOWN = 0.3
-
 
 def privatize_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
@@ -37,86 +35,51 @@ def privatize_arguments(parser: argparse.ArgumentParser) -> None:
     about = "a file, - for standard input, or a dataset on the Hub"
     parser.add_argument("input", metavar="INPUT", help=about)
     add = parser.add_argument_group("data").add_argument
-    add(
-        "--output",
-        required=True,
-        metavar="OUT",
-        help="the file to write, in the format of its ending, else in that of the input; - writes "
-        "to standard output as it goes",
+    about = (
+        "the file to write, in the format of its ending, else in that of the input; - writes to "
+        "standard output as it goes"
     )
+    add("--output", required=True, metavar="OUT", help=about)
     add("--overwrite", action="store_true", help="replace OUT and the report if they exist")
-    add(
-        "--text-column",
-        action="append",
-        type=_column_name,
-        metavar="NAME",
-        help="column that holds the text (text); repeat it for several",
+    about = "column that holds the text (text); repeat it for several"
+    add("--text-column", action="append", type=_column_name, metavar="NAME", help=about)
+    about = (
+        "column for the result, as many as text columns; by default the text columns are "
+        "overwritten, otherwise THE ORIGINAL TEXT STAYS IN THE OUTPUT"
     )
-    add(
-        "--output-column",
-        action="append",
-        type=_column_name,
-        metavar="NAME",
-        help="column for the result, as many as text columns; by default the text columns are "
-        "overwritten, otherwise THE ORIGINAL TEXT STAYS IN THE OUTPUT",
-    )
+    add("--output-column", action="append", type=_column_name, metavar="NAME", help=about)
     add("--format", choices=FORMATS, help="format of INPUT, if its name does not tell")
-    about = "what separates the fields of csv or tsv, if it is another"
-    add("--delimiter", metavar="C", help=about)
+    add("--delimiter", metavar="C", help="what separates the fields of csv or tsv, if not , or tab")
     add("--no-quotes", action="store_true", help="a quote in csv or tsv is a letter like any other")
     add("--split", help="split of a dataset on the Hub (train)")
     add("--subset", metavar="NAME", help="configuration of a dataset on the Hub")
-    add(
-        "--report",
-        nargs="?",
-        const="",
-        metavar="PATH",
-        help="write the guarantee, all options and counts of words as JSON (OUT.report.json); the "
-        "counts are for the owner of the text only",
+    about = (
+        "write the guarantee, all options and counts of words as JSON (OUT.report.json); the "
+        "counts are for the owner of the text only"
     )
-    _add_privacy_arguments(parser.add_argument_group("privacy"))
+    add("--report", nargs="?", const="", metavar="PATH", help=about)
+    _add_privacy_arguments(parser.add_argument_group("privacy").add_argument)
     add, whole = parser.add_argument_group("how it runs").add_argument, at_least(1)
     add("--batch-size", type=whole, default=1000, metavar="N", help="rows at once (%(default)s)")
     add("--num-proc", type=whole, default=1, metavar="N", help="processes (%(default)s)")
-    add(
-        "--device",
-        default="cpu",
-        metavar="NAME",
-        help="where to search and compare words: cpu, or cuda or cuda:1 for a GPU, which needs "
-        "torch (%(default)s)",
-    )
+    about = "where to compare words: cpu, or cuda or cuda:1 for a GPU, with torch (%(default)s)"
+    add("--device", default="cpu", metavar="NAME", help=about)
 
 
-def _add_privacy_arguments(group: "argparse._ArgumentGroup") -> None:
-    add = group.add_argument
+def _add_privacy_arguments(add: Add) -> None:
     add("--epsilon", type=positive, metavar="E", help="required, above zero; see above")
     add_space(add)
-    add(
-        "--stopwords",
-        default="none",
-        metavar="english|none|FILE",
-        help="words that are released as they are; a file has one word a line (%(default)s)",
+    about = "words that are released as they are; a file has one word a line (%(default)s)"
+    add("--stopwords", default="none", metavar="english|none|FILE", help=about)
+    choices = ("centroid", "drop", "keep")
+    about = "words out of vocabulary: replaced, removed, or RELEASED UNCHANGED (%(default)s)"
+    add("--oov", choices=choices, default="centroid", help=about)
+    about = "letter case: that of the vocabulary, or of the original, which shows it (%(default)s)"
+    add("--case", choices=("lower", "preserve"), default="lower", help=about)
+    about = (
+        "make the result reproducible, for experiments; the seed undoes the noise: keep it secret"
     )
-    add(
-        "--oov",
-        choices=("centroid", "drop", "keep"),
-        default="centroid",
-        help="words out of vocabulary: replaced, removed, or RELEASED UNCHANGED (%(default)s)",
-    )
-    add(
-        "--case",
-        choices=("lower", "preserve"),
-        default="lower",
-        help="letter case: that of the vocabulary, or that of the original, which shows it "
-        "(%(default)s)",
-    )
-    add(
-        "--seed",
-        type=at_least(0),
-        metavar="N",
-        help="make the result reproducible, for experiments; the seed undoes the noise, so "
-        "it must stay secret",
-    )
+    add("--seed", type=at_least(0), metavar="N", help=about)
     add_mechanism(add)
 
 
@@ -152,6 +115,7 @@ def privatize(args: argparse.Namespace) -> None:
         if vars(args)[name] == "-" and getattr(stream, "name", None) == os.devnull:
             raise UsageError(f"standard {name} is closed; name a file instead of -")
     from hf_dxprivacy.files import job, readers, writers
+    from hf_dxprivacy.privatizers.text_privatizer import NOTED_SHARE
 
     with usage():
         source = readers.find_input(
@@ -189,7 +153,7 @@ def privatize(args: argparse.Namespace) -> None:
         f"{outcome.rows:,} rows with {outcome.words:,} words written to {where}; {unknown:.1%} of "
         "the words are not in the vocabulary (these counts are private, and no part of the release)"
     )
-    if unknown > MANY_UNKNOWN:
+    if unknown > NOTED_SHARE:
         _say(
             f"warning: {unknown:.0%} of the words are not in the vocabulary of the space, and words"
             " that are not come out as arbitrary ones. Is this English? If not, choose a --space "

@@ -7,7 +7,7 @@ import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from importlib import metadata
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
@@ -54,8 +54,7 @@ class Outcome:
     @property
     def words(self) -> int:
         """Number of words."""
-        counts = self.counts
-        return counts.replaced + counts.unchanged + counts.out_of_vocabulary + counts.kept
+        return sum(astuple(self.counts))
 
     @property
     def unknown_share(self) -> float:
@@ -94,7 +93,7 @@ def privatize_rows(
         OSError: If a file cannot be read or written.
     """
     require_at_least(1, batch_size=batch_size, num_proc=num_proc)
-    schema = reader.schema and released_schema(privatizer, reader.schema)
+    schema = None if reader.schema is None else released_schema(privatizer, reader.schema)
     outcome = Outcome()
 
     def released() -> Iterator[Batch]:

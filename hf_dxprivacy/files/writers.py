@@ -194,10 +194,11 @@ def _write_parquet(
             writer.close()
 
 
-_PLAIN = (
-    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null),
-    *(pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean),
-)
+_PLAIN = {
+    *(pa.string(), pa.large_string(), pa.string_view(), pa.null(), pa.bool_()),
+    *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float16(), pa.float32(), pa.float64()),
+    *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+}
 
 
 def _require_types(schema: pa.Schema, target: str, nested: bool) -> None:
@@ -208,7 +209,7 @@ def _require_types(schema: pa.Schema, target: str, nested: bool) -> None:
             return all(is_plain(child.type) for child in kind)
         if nested and (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
             return is_plain(kind.value_type)
-        return any(test(kind) for test in _PLAIN)
+        return kind in _PLAIN
 
     for at, field in enumerate(schema):
         if not is_plain(field.type):
