@@ -387,10 +387,6 @@ def _laid_out(above: NDArray[np.int64], size: int) -> dict[str, Any]:
     for node in reversed(preorder[1:]):
         words[up[node]] += words[node]
         branches[up[node]] += words[node] > 0
-    # The top of all is kept even where it has one child, which a single word has only.
-    top = root
-    while branches[top] == 1 and size > 1:
-        top = next(c for c in children[first[top] : first[top + 1]] if words[c])
     number = [-1] * (root + 1)
     order: list[int] = []
     of_clusters: list[int] = []
@@ -402,7 +398,7 @@ def _laid_out(above: NDArray[np.int64], size: int) -> dict[str, Any]:
         if node < size:
             order.append(node)
             of_words.append(outside)
-        elif node == top or branches[node] > 1:
+        elif branches[node] > 1 or (node == root and size == 1):
             number[node] = len(sizes)
             of_clusters.append(outside)
             starts.append(len(order))
