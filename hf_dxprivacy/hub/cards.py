@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import (
@@ -162,45 +162,30 @@ def write_space_card(
     atomic_write(folder / README, [card.encode()])
 
 
-def write_privatizer_card(
+def write_card(
     folder: Path,
-    decisions: Mapping[str, Any],
+    kind: Literal["privatizer", "selector"],
+    shown: Mapping[str, Any],
     guarantee: str,
     *,
-    ships: bool,
     license: str | None,
     name: str,
 ) -> None:
-    """Write the card of a privatizer.
+    """Write the card of a privatizer, or of a selector of slots.
 
     Args:
         folder: Where to.
-        decisions: The stored configuration: mechanism, epsilon, options, space (name, commit,
-            digest), columns, stop words, oov, case.
+        kind: Which of them.
+        shown: Of a privatizer the stored configuration, and "ships", whether the space ships with
+            this package. Of a selector "terms" of the release (epsilon, n_max, l_max, min_count),
+            "alphabet_size", "threshold", "mode", and "lengths", the number of n-grams of each
+            length.
         guarantee: The guarantee as it prints.
-        ships: Whether the space ships with this package.
         license: This and `name` are as for `space_card`.
         name: See there.
     """
-    shown = {**decisions, "ships": ships, "guarantee": guarantee}
-    card = _card("privatizer.md", PRIVATIZER_TAGS, license, name, **shown)
-    atomic_write(folder / README, [card.encode()])
-
-
-def write_selector_card(
-    folder: Path, settings: Mapping[str, Any], guarantee: str, *, license: str | None, name: str
-) -> None:
-    """Write the card of a selector of slots.
-
-    Args:
-        folder: Where to.
-        settings: "terms" of the release (epsilon, n_max, l_max, min_count), "alphabet_size",
-            "threshold", "mode", and "lengths", the number of n-grams of each length.
-        guarantee: The guarantee for the corpus, as it prints.
-        license: This and `name` are as for `space_card`.
-        name: See there.
-    """
-    card = _card("selector.md", SELECTOR_TAGS, license, name, **settings, guarantee=guarantee)
+    tags = PRIVATIZER_TAGS if kind == "privatizer" else SELECTOR_TAGS
+    card = _card(f"{kind}.md", tags, license, name, **shown, guarantee=guarantee)
     atomic_write(folder / README, [card.encode()])
 
 

@@ -260,15 +260,10 @@ class Privatizer(SetOnce, Publishable):
                 "makes new releases",
                 ", ".join(left_out),
             )
-        cards.write_privatizer_card(
-            folder,
-            stored.to_dict(),
-            # The card is about what is loaded from here, which has no seed or key.
-            str(self.with_noise(None).guarantee),
-            ships=stored.space["name"] in builtin_names(),
-            license=license,
-            name=name,
-        )
+        shown = stored.to_dict() | {"ships": stored.space["name"] in builtin_names()}
+        # The card is about what is loaded from here, which has no seed or key.
+        guarantee = str(self.with_noise(None).guarantee)
+        cards.write_card(folder, "privatizer", shown, guarantee, license=license, name=name)
 
     def _check_publishable(self, license: str | None) -> None:
         cards.require_licence(license, {})

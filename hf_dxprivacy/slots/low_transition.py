@@ -273,7 +273,8 @@ class LowTransitionSelector(Selector, Publishable):
         lengths = [level.stop - level.start for level in self.grams.levels]
         shown = {"terms": asdict(self.config), "lengths": [lengths[0] - FIRST_WORD, *lengths[1:]]}
         shown |= {name: getattr(self, name) for name in ("alphabet_size", "threshold", "mode")}
-        cards.write_selector_card(folder, shown, str(self.guarantee), license=license, name=name)
+        guarantee = str(self.guarantee)
+        cards.write_card(folder, "selector", shown, guarantee, license=license, name=name)
 
     def _check_publishable(self, license: str | None) -> None:
         cards.require_licence(license, {})

@@ -17,7 +17,7 @@ from PIL import Image
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 from hf_dxprivacy.hub import HubCommit, update_config, write_artifact
 from hf_dxprivacy.hub.artifact import read_config
-from hf_dxprivacy.hub.cards import write_privatizer_card
+from hf_dxprivacy.hub.cards import write_card
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.report import measure
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -420,10 +420,9 @@ def test_a_privatizer_says_where_its_space_is(
         "stopwords": [],
         "oov": "drop",
         "case": "preserve",
+        "ships": space[1] is None,
     }
-    write_privatizer_card(
-        tmp_path, decisions, "what holds", ships=space[1] is None, license=None, name="org/mine"
-    )
+    write_card(tmp_path, "privatizer", decisions, "what holds", license=None, name="org/mine")
     card = (tmp_path / "README.md").read_text("utf-8")
     settings = dict(table(card, "Settings"))
     assert settings["space"] == place
