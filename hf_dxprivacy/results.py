@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,8 +28,7 @@ ORIGINAL = "none"
 EXTRA = "audit"
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """An estimate with the ends of its confidence interval."""
 
     value: float
@@ -76,8 +75,7 @@ class Result:
         epsilon: float | None = None,
     ) -> "Result":
         """Return the measurement of an interval; see the attributes."""
-        ends = found.value, found.low, found.high
-        return cls(task, dataset, mechanism, epsilon, metric, *ends, repeats)
+        return cls(task, dataset, mechanism, epsilon, metric, *found, repeats)
 
 
 class Results(tuple[Result, ...]):
@@ -190,12 +188,9 @@ def share_interval(successes: int, trials: int, confidence: float = 0.95) -> Int
 def share_bounds(
     successes: ArrayLike, trials: int, confidence: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the (m,) lower and (m,) upper ends of Clopper–Pearson intervals; see `share_interval`.
+    """Return the (m,) lower and (m,) upper ends of intervals as `share_interval` gives them.
 
-    Args:
-        successes: (m,) how many succeeded, from 0 to `trials`.
-        trials: How many there were, for each.
-        confidence: In (0, 1), of each interval by itself.
+    Each is of as many trials, and holds with the confidence by itself.
     """
     beta = require("scipy.stats", EXTRA).beta
     counts = np.asarray(successes, dtype=np.float64)

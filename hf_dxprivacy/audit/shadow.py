@@ -188,11 +188,30 @@ def user_audit(
     def look(members: Indices, others: Indices) -> NDArray[np.float64]:
         rows = [row for user in members.tolist() for row in seen[user]]
         ranks = train_next_word(rows, vocabulary, _library_seed(rng))
-        asked = [*members.tolist(), *others.tolist()]
-        return np.array([_histogram(ranks(written[user]), vocabulary) for user in asked])
+        features = []
+        for user in np.concatenate([members, others]).tolist():
+            found = ranks(written[user])
+            # The shares of ranks 0, 1–2, 3–6, 7–14 and so on.
+            steps = np.log2(found + 1).astype(np.int64)
+            counts = np.bincount(steps, minlength=vocabulary.bit_length() + 1)
+            features.append(counts / max(1, len(found)))
+        return np.array(features)
+
+    def attack(shadow: ShadowModel, target: ShadowModel) -> tuple[float, ...]:
+        metrics, svm = require("sklearn.metrics", EXTRA), require("sklearn.svm", EXTRA)
+        scale = require("sklearn.preprocessing", EXTRA).StandardScaler().fit(shadow.features)
+        auditor = svm.SVC(kernel="linear").fit(scale.transform(shadow.features), shadow.member)
+        scores = auditor.decision_function(scale.transform(target.features))
+        said = scores > 0
+        return (
+            float(metrics.precision_score(target.member, said, zero_division=0.0)),
+            float(metrics.recall_score(target.member, said)),
+            float(np.mean(said == target.member)),
+            float(metrics.roc_auc_score(target.member, scores)),
+        )
 
     metrics = ("precision", "recall", "accuracy", "AUC")
-    return _attack_models("user audit", metrics, len(written), repeats, rng, look, _audit_users)
+    return _attack_models("user audit", metrics, len(written), repeats, rng, look, attack)
 
 
 def _by_user(texts: Sequence[str], users: Sequence[str]) -> list[list[list[str]]]:
@@ -206,26 +225,6 @@ def _by_user(texts: Sequence[str], users: Sequence[str]) -> list[list[list[str]]
 def _words(texts: Sequence[str]) -> list[list[str]]:
     reader = RowReader()
     return [[word.lower() for word in reader.read_text(text).words] for text in texts]
-
-
-def _histogram(ranks: NDArray[np.int64], vocabulary: int) -> NDArray[np.float64]:
-    """Return the shares of ranks 0, 1–2, 3–6, 7–14 and so on."""
-    steps = np.log2(ranks + 1).astype(np.int64)
-    return np.bincount(steps, minlength=vocabulary.bit_length() + 1) / max(1, len(ranks))
-
-
-def _audit_users(shadow: ShadowModel, target: ShadowModel) -> tuple[float, float, float, float]:
-    metrics, svm = require("sklearn.metrics", EXTRA), require("sklearn.svm", EXTRA)
-    scale = require("sklearn.preprocessing", EXTRA).StandardScaler().fit(shadow.features)
-    auditor = svm.SVC(kernel="linear").fit(scale.transform(shadow.features), shadow.member)
-    scores = auditor.decision_function(scale.transform(target.features))
-    said = scores > 0
-    return (
-        float(metrics.precision_score(target.member, said, zero_division=0.0)),
-        float(metrics.recall_score(target.member, said)),
-        float(np.mean(said == target.member)),
-        float(metrics.roc_auc_score(target.member, scores)),
-    )
 
 
 def _train(
