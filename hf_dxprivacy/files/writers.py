@@ -89,21 +89,24 @@ def write_rows(
         _write_parquet(file, schema, reader.compression, batches)
         return
     source, newline = reader.source, reader.newline
+
+    def line(row: Any) -> str:
+        if target == "txt":
+            return f"{row[0]}{newline}"
+        return _json_line(row if schema is None else dict(zip(schema.names, row, strict=True)))
+
     file.write(reader.bom if source.kind == target else b"")
-    line: Callable[[Any], str] = _json_line
-    if target == "txt":
-        line = lambda row: f"{row[0]}{newline}"  # noqa: E731
-    elif target in DELIMITERS:
+    record: Callable[[Any], str] = line
+    if target in DELIMITERS:
         _require_types(schema, "csv and tsv", nested=False)
         own = source.delimiter if source.kind == target else None
-        line = _delimited(own or DELIMITERS[target], source.quoted, newline)
-        file.write(line(schema.names).encode() if schema.names else b"")
-    elif schema is not None:
+        record = _delimited(own or DELIMITERS[target], source.quoted, newline)
+        file.write(record(schema.names).encode() if schema.names else b"")
+    elif target == "jsonl" and schema is not None:
         _require_types(schema, target, nested=True)
-        line = lambda row: _json_line(dict(zip(schema.names, row, strict=True)))  # noqa: E731
     for batch in batches:
         rows = batch if isinstance(batch, list) else _rows(batch)
-        file.write("".join(map(line, rows)).encode())
+        file.write("".join(map(record, rows)).encode())
     file.flush()
 
 

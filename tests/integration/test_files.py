@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.files import readers
 from hf_dxprivacy.files.job import privatize_rows
 from hf_dxprivacy.files.readers import (
     BATCH_BYTES,
@@ -159,6 +160,25 @@ def test_columns_of_a_stream_are_checked(stream: datasets.IterableDataset) -> No
         read_stream(ROWS, stream, Columns(("txt",), ("txt",)))
     with pytest.raises(InvalidTypeError, match="expected column 'n' to hold texts"):
         read_stream(ROWS, stream, Columns(("n",), ("n",)))
+
+
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gzip file of a few kilobytes may hold a line of gigabytes."""
+    monkeypatch.setattr(readers, "LONGEST_LINE", 1 << 20)
+    (tmp_path / "in.txt.gz").write_bytes(gzip.compress(b"short\n" + b"a" * LIMIT))
+    tracemalloc.start()
+    try:
+        with (
+            pytest.raises(InvalidValueError, match=r"in\.txt\.gz, line 2: longer than 1 MiB"),
+            open_reader(find_input(str(tmp_path / "in.txt.gz")), TEXT) as reader,
+        ):
+            list(reader.batches(1000))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 << 20
 
 
 @pytest.mark.parametrize("name", ["imdb", "user/name", "user/name-2.0_x"])
