@@ -1,7 +1,7 @@
 """Selection by spans of characters: of a function, or of a token-classification model."""
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -245,30 +245,16 @@ class NerSelector(Selector):
         return model.to(device).eval(), tokenizer
 
     def _spans(self, texts: list[str]) -> list[list[Span]]:
+        """Return the selected tokens of texts, cut into windows that the model can take."""
+        spans: list[list[Span]] = [[] for _ in texts]
+        if not texts:
+            return spans
         torch = require("torch", EXTRA)
         if in_worker():
             # A child of a fork waits for ever for the threads that only its parent has.
             torch.set_num_threads(1)
-        spans: list[list[Span]] = [[] for _ in texts]
         model, tokenizer = self._ready
-        selected = torch.tensor([selects(tag, self.labels) for tag in self.tags])
-        for windows, inputs in self._batches(texts, tokenizer):
-            with torch.inference_mode():
-                on_device = {name: values.to(model.device) for name, values in inputs.items()}
-                tags = model(**on_device).logits.argmax(dim=-1)
-            for (row, offsets), hits in zip(windows, selected[tags.cpu()].tolist(), strict=True):
-                # Padding is shorter than the row of hits; special tokens have empty spans.
-                spans[row] += [span for span, hit in zip(offsets, hits, strict=False) if hit]
-        return spans
-
-    def _batches(
-        self, texts: list[str], tokenizer: Any
-    ) -> Iterator[tuple[list[tuple[int, list[Span]]], dict[str, Any]]]:
-        """Yield windows, batches of about one length: text and offsets of each, and inputs."""
-        if not texts:
-            return
-        torch = require("torch", EXTRA)
-        positions = getattr(self._ready[0].config, "max_position_embeddings", None) or _LONGEST
+        positions = getattr(model.config, "max_position_embeddings", None) or _LONGEST
         longest = self.window or int(min(positions, tokenizer.model_max_length, _LONGEST))
         cut = tokenizer(
             texts,
@@ -280,18 +266,24 @@ class NerSelector(Selector):
             return_attention_mask=True,
         )
         rows, offsets = cut.pop("overflow_to_sample_mapping"), cut.pop("offset_mapping")
-        sizes = [len(window) for window in offsets]
-        order = sorted((n for n, size in enumerate(sizes) if size), key=sizes.__getitem__)
+        selected = torch.tensor([selects(tag, self.labels) for tag in self.tags])
+        # Windows of about one length go together. What fills them up is masked out, so that any
+        # token does.
+        order = sorted((n for n, o in enumerate(offsets) if o), key=lambda n: len(offsets[n]))
         for start in range(0, len(order), self.batch_size):
             chosen = order[start : start + self.batch_size]
-            # What fills a row up is masked out, so that any token does.
-            inputs = {
-                name: torch.nn.utils.rnn.pad_sequence(
-                    [torch.tensor(values[window]) for window in chosen], batch_first=True
-                )
-                for name, values in cut.items()
-            }
-            yield [(rows[window], offsets[window]) for window in chosen], inputs
+            inputs = {}
+            for name, values in cut.items():
+                tensors = [torch.tensor(values[window]) for window in chosen]
+                padded = torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True)
+                inputs[name] = padded.to(model.device)
+            with torch.inference_mode():
+                tags = model(**inputs).logits.argmax(dim=-1)
+            for window, hits in zip(chosen, selected[tags.cpu()].tolist(), strict=True):
+                # Padding is shorter than the row of hits; special tokens have empty spans.
+                hit = [span for span, h in zip(offsets[window], hits, strict=False) if h]
+                spans[rows[window]] += hit
+        return spans
 
 
 def _loaded(model: Any, revision: str | None, device: str | None) -> tuple[Any, Any]:
