@@ -174,16 +174,18 @@ def _information(
     counts = counts + config.definition_weight * (definitions + definitions.T)
     counts = counts + config.relation_weight * relations
     information = positive_information(counts, config.context_exponent)
-    bases = [
-        (row, index[base])
-        for word, row in index.items()
-        for base in morphology.bases(word)
-        if base in index
-    ]
-    both = (pair for row, base in bases for pair in ((row, base, 1.0), (base, row, 1.0)))
+    inflections = weighted_links(
+        (
+            (row, index[base], 1.0)
+            for word, row in index.items()
+            for base in morphology.bases(word)
+            if base in index
+        ),
+        size,
+    )
     return (
         information
-        + config.inflection_share * (averaging(weighted_links(both, size)) @ information)
+        + config.inflection_share * (averaging(inflections + inflections.T) @ information)
         + config.relation_share * (averaging(relations) @ information)
     )
 

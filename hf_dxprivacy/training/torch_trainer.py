@@ -49,8 +49,10 @@ class TorchDescent(Descent):
         super().__init__(relations, config, os.cpu_count() or 1)
         self.device, self.size = device, len(relations.nodes)
         self.batch = min(LARGEST, max(1, int(SHARE * len(self.nodes))))
-        put = map(self._put, self.graph)
-        self.starts, self.classes, self.member_starts, self.members, self.nearest = put
+        starts, classes, member_starts, members, nearest = self.graph
+        self.starts, self.classes = self._put(starts), self._put(classes)
+        self.member_starts, self.members = self._put(member_starts), self._put(members)
+        self.nearest = self._put(nearest)
         # The relations as sorted numbers, to look them up.
         self.keys = self.classes + self.size * torch.repeat_interleave(self.starts.diff())
         degrees = relations.degrees().astype(np.float64)
