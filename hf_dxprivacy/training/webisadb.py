@@ -45,6 +45,7 @@ class WebIsADBSummary:
         broken_modifications: Rows whose modifications are not within the brackets of a JSON list.
             They are kept: the frequency that counts stands in a field of its own.
         outside_vocabulary: Rows left out since the instance or the class is not in the vocabulary.
+        seconds: Time that reading took; two summaries that differ in nothing else are equal.
         pairs: Pairs of an instance and a class that are both in the vocabulary.
         infrequent: Pairs removed since they occur less than `min_frequency` times.
         reflexive: Pairs removed since a word stands with itself.
@@ -53,25 +54,24 @@ class WebIsADBSummary:
         few_links: Pairs removed since one of the words has less than `min_links` of them.
         disconnected: Pairs removed since no chain of pairs joins them to the largest part.
         relations: Pairs that are left.
-        seconds: Time that reading took; two summaries that differ in nothing else are equal.
     """
 
-    rows: int
-    nul_bytes: int
-    undecodable: int
-    incomplete: int
-    bad_frequency: int
-    broken_modifications: int
-    outside_vocabulary: int
-    pairs: int
-    infrequent: int
-    reflexive: int
-    stop_words: int
-    offensive: int
-    few_links: int
-    disconnected: int
-    relations: int
-    seconds: float = field(compare=False)
+    rows: int = 0
+    nul_bytes: int = 0
+    undecodable: int = 0
+    incomplete: int = 0
+    bad_frequency: int = 0
+    broken_modifications: int = 0
+    outside_vocabulary: int = 0
+    seconds: float = field(default=0.0, compare=False)
+    pairs: int = 0
+    infrequent: int = 0
+    reflexive: int = 0
+    stop_words: int = 0
+    offensive: int = 0
+    few_links: int = 0
+    disconnected: int = 0
+    relations: int = 0
 
     def __str__(self) -> str:
         counts = asdict(self)
