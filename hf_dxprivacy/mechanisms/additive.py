@@ -33,7 +33,7 @@ from hf_dxprivacy.noise import (
     riemannian_laplace_radius,
 )
 from hf_dxprivacy.randomness import RowStreams, Sampler, uniforms
-from hf_dxprivacy.search import ExactSearch, nearest_poincare, nearest_to_sums
+from hf_dxprivacy.search import ExactSearch, PoincareSearch, nearest_to_sums
 from hf_dxprivacy.search.torch_search import TorchEuclidean, TorchPoincare
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.metrics import boundary_gap, mobius_add
@@ -181,8 +181,7 @@ class MultivariateLaplace(NoiseMechanism):
         epsilon: ε > 0.
         index: "flat" searches exactly. Any other kind is that of the space's own index, which may
             find another word; the guarantee is the same.
-        resample: c > 0 to draw from the neighbours of the word found, as `NoiseMechanism` says.
-        resample_neighbours: How many neighbours.
+        resample, resample_neighbours: As for `NoiseMechanism`.
 
     Raises:
         InvalidValueError: If the space has no index of that kind.
@@ -292,8 +291,7 @@ class Mahalanobis(MultivariateLaplace):
         epsilon: ε > 0.
         lam: λ in [0, 1].
         index: As for `MultivariateLaplace`; the search is in L2 here too.
-        resample: As for `MultivariateLaplace`; neighbours are those in L2 here too.
-        resample_neighbours: How many neighbours.
+        resample, resample_neighbours: As for `NoiseMechanism`; neighbours are those in L2 here too.
     """
 
     name = "mahalanobis"
@@ -374,8 +372,7 @@ class HyperbolicLaplace(NoiseMechanism):
         space: A Poincaré space.
         epsilon: ε > 0.
         noise: "riemannian" or "lebesgue".
-        resample: c > 0 to draw from the neighbours of the word found, as `NoiseMechanism` says.
-        resample_neighbours: How many neighbours.
+        resample, resample_neighbours: As for `NoiseMechanism`.
 
     Raises:
         InvalidValueError: If ε is not above the floor of the Riemannian noise.
@@ -416,7 +413,7 @@ class HyperbolicLaplace(NoiseMechanism):
         points, gaps = self.space.vectors, boundary_gap(self.space.vectors)
         if self.device != CPU:
             return TorchPoincare(points, gaps, self.device).nearest
-        return partial(nearest_poincare, points=points, gaps=gaps)
+        return PoincareSearch(points, gaps).nearest
 
     def _sample_noise(self, rng: np.random.Generator, size: int) -> Reals:
         radius = riemannian_laplace_radius if self.noise == "riemannian" else lebesgue_radius

@@ -42,14 +42,14 @@ def in_uniform_directions(
     """
     require_at_least(1, dim=dim)
     require_one_of(("float32", "float64"), dtype=np.dtype(dtype).name)
-    dtype = np.dtype(dtype)
-    vectors: NDArray[np.floating[Any]] = rng.standard_normal((len(radii), dim), dtype=dtype)
+    kind: np.dtype[Any] = np.dtype(dtype)
+    vectors: NDArray[np.floating[Any]] = rng.standard_normal((len(radii), dim), dtype=kind)
     # A float32 normal is exactly zero once in millions of draws, so in low dimensions a whole
     # vector can be; drawing it again conditions on a symmetric event and keeps the law uniform.
     while not (norms := np.sqrt(np.einsum("ij,ij->i", vectors, vectors))).all():
         missing = np.flatnonzero(norms == 0)
-        vectors[missing] = rng.standard_normal((len(missing), dim), dtype=dtype)
-    vectors *= (radii / norms).astype(dtype)[:, None]
+        vectors[missing] = rng.standard_normal((len(missing), dim), dtype=kind)
+    vectors *= (radii / norms).astype(kind)[:, None]
     return vectors
 
 

@@ -2,10 +2,11 @@
 
 from hf_dxprivacy.search.ann_index import VectorIndex, build_index, compare_with_flat
 from hf_dxprivacy.search.knn import ExactSearch, nearest_euclidean, nearest_to_sums
-from hf_dxprivacy.search.lorentz import nearest_poincare
+from hf_dxprivacy.search.lorentz import PoincareSearch, nearest_poincare
 
 __all__ = [
     "ExactSearch",
+    "PoincareSearch",
     "VectorIndex",
     "build_index",
     "compare_with_flat",

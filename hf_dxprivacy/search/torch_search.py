@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import block_rows, full_float32, open_device
 from hf_dxprivacy.search.knn import ExactSearch, squared_norms
-from hf_dxprivacy.search.lorentz import lifted_points, lifted_queries, nearest_poincare
+from hf_dxprivacy.search.lorentz import PoincareSearch, lifted
 
 # Copies of a row of scores that a device holds at once: the row, and the room to select from it.
 COPIES = 4
@@ -55,7 +55,7 @@ class TorchEuclidean(ExactSearch):
         return found, margins
 
 
-class TorchPoincare:
+class TorchPoincare(PoincareSearch):
     """Exact search in the Poincaré ball, on a device in float64.
 
     Args:
@@ -67,27 +67,27 @@ class TorchPoincare:
     def __init__(
         self, points: NDArray[np.floating], gaps: NDArray[np.float64], device: str
     ) -> None:
+        super().__init__(points, gaps)
         self._torch, self._device = open_device(device)
-        self._points, self._gaps = points, gaps
-        self._planes, self._errors = map(self._moved, lifted_points(points, gaps))
+        self._moved = [self._to_device(array) for array in (self._planes, self._errors)]
 
     def nearest(self, queries: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the row of the nearest point for each query; see `nearest_poincare`."""
+        """See `PoincareSearch.nearest`."""
+        planes, errors = self._moved
         nearest = np.empty(len(queries), dtype=np.int64)
         unsure = np.empty(len(queries), dtype=bool)
-        moved = self._moved(lifted_queries(queries))
-        largest_error = self._errors.max()
+        moved = self._to_device(lifted(queries))
         step = block_rows(self._torch, self._device, COPIES * 8 * len(self._points))
         for start in range(0, len(queries), step):
             part = slice(start, start + step)
-            scores = moved[part] @ self._planes
+            scores = moved[part] @ planes
             least, best = scores.min(dim=1)
-            ceilings = least + self._errors[best] + largest_error
+            ceilings = least + errors[best] + errors.max()
             unsure[part] = ((scores <= ceilings[:, None]).sum(dim=1) != 1).cpu().numpy()
             nearest[part] = best.cpu().numpy()
         if unsure.any():
-            nearest[unsure] = nearest_poincare(queries[unsure], self._points, self._gaps)
+            nearest[unsure] = super().nearest(queries[unsure])
         return nearest
 
-    def _moved(self, array: NDArray[Any]) -> Any:
+    def _to_device(self, array: NDArray[Any]) -> Any:
         return self._torch.from_numpy(array).to(self._device)
