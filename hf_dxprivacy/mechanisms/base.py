@@ -289,7 +289,7 @@ class ExactMechanism(Mechanism):
 
     @property
     def inverse_temperature(self) -> float:
-        """The slope s of the log-probability per unit of distance."""
+        """s, the slope of the log-probability per unit of distance."""
         return self._calibration.inverse_temperature
 
     def exact_epsilon(self, progress: bool = False) -> float:

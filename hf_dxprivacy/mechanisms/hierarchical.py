@@ -48,7 +48,7 @@ ROUNDING = 1e-14
 
 
 class Chains:
-    """What decides the law at one slope: masses along the chains of clusters of a tree.
+    """Masses along the chains of clusters of a tree, which decide the law at one s.
 
     Attributes:
         above: (C+1,) for each cluster, the weight Σ (|Cⱼ| − |Cⱼ₋₁|)·|Cⱼ|^(−s) over all clusters
@@ -56,9 +56,9 @@ class Chains:
         words: (V+1,) the same around each word by row, which is Z(x) − 1; −1 for the unknown word.
     """
 
-    def __init__(self, tree: Hierarchy, rate: float) -> None:
+    def __init__(self, tree: Hierarchy, s: float) -> None:
         sizes = tree.sizes.astype(np.float64)
-        weights = np.exp(-rate * np.log(sizes))
+        weights = np.exp(-s * np.log(sizes))
         around = np.maximum(tree.parents[: len(sizes)], 0)
         steps = (sizes[around] - sizes) * weights[around]
         steps[0] = 0.0
@@ -68,7 +68,7 @@ class Chains:
         self.words = np.append(above[home] + (sizes[home] - 1.0) * weights[home], -1.0)
 
 
-def level(tree: Hierarchy, rate: float) -> float:
+def level(tree: Hierarchy, s: float) -> float:
     """Return the exact level ε*(s), bounded upward for rounding; O(V·log V).
 
     A weight has a relative error of at most (s·ln V + 2)·2⁻⁵², a sum along a chain adds
@@ -77,15 +77,15 @@ def level(tree: Hierarchy, rate: float) -> float:
     at the least. `ROUNDING` is more than ten times as much. Where that says nothing, at tiny s,
     ε* ≤ 2s does.
     """
-    log_sums = np.log1p(Chains(tree, rate).words[:-1])
+    log_sums = np.log1p(Chains(tree, s).words[:-1])
     low, high = tree.range_extremes(log_sums)
     ratios = (high - low)[tree.sizes > 1] / np.log(tree.sizes[tree.sizes > 1])
-    margin = ROUNDING * (rate * math.log(len(tree)) + 64.0)
-    return min(rate + float(ratios.max(initial=0.0)) + margin, 2.0 * rate)
+    margin = ROUNDING * (s * math.log(len(tree)) + 64.0)
+    return min(s + float(ratios.max(initial=0.0)) + margin, 2.0 * s)
 
 
 def calibrate(tree: Hierarchy, epsilon: float) -> Calibration:
-    """Return the largest slope with an exact level of at most ε.
+    """Return the largest s with an exact level of at most ε.
 
     s ≤ ε*(s) ≤ 2s, so that ε/2 is feasible and nothing above ε is. Halving the interval keeps its
     lower end feasible, whether or not ε* is monotone, and ends within 1e-12 of an s that is not.
