@@ -2,12 +2,13 @@
 
 from hf_dxprivacy.calibration.sweep import HEADINGS, Step, Sweep, sweep
 from hf_dxprivacy.report.card_measurements import measure
-from hf_dxprivacy.report.curves import draw_results, draw_tradeoff
 from hf_dxprivacy.report.figures import (
     Picture,
     draw_distances,
     draw_histograms,
     draw_percentiles,
+    draw_results,
+    draw_tradeoff,
     draw_word,
 )
 from hf_dxprivacy.report.html import calibration_report
