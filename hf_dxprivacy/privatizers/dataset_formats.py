@@ -77,10 +77,7 @@ class DatasetBatch:
     def with_columns(self, columns: dict[str, list[Any]], types: Mapping[str, ColumnType]) -> Any:
         """Return new columns in the form of the batch.
 
-        Args:
-            columns: The new columns.
-            types: The type of each: nothing can be inferred from a batch in which all values are
-                missing.
+        `types` are theirs: nothing can be inferred from a batch in which all values are missing.
         """
         del types
         return columns
@@ -88,12 +85,9 @@ class DatasetBatch:
     def require(
         self, columns: Mapping[str, str], outputs: Iterable[str] = (), texts: Sequence[str] = ()
     ) -> None:
-        """Require columns to be there, and outputs to overwrite no column but a text column.
+        """Require columns to be there, and outputs to overwrite none but columns of texts.
 
-        Args:
-            columns: Names of columns, and the argument that names each, for messages.
-            outputs: The columns of the result.
-            texts: The columns that are privatized, which may be overwritten.
+        `columns` has for each name the argument that gives it, for messages.
 
         Raises:
             InvalidValueError: If a column is missing, or would be lost.
@@ -116,7 +110,7 @@ class DatasetBatch:
 
         Args:
             columns: The columns that hold text.
-            index: The row index or indices that came along, if any.
+            index: The row index or indices, if there are any.
             split: Whether a cell is a list of tokens, if known.
         """
         # Only these names tell: values() would decode the images of a whole batch.
@@ -154,11 +148,7 @@ class DatasetBatch:
             )
 
     def row_indices(self, indices: Any, size: int) -> Sequence[int] | None:
-        """Return the row indices that came beside the batch.
-
-        Args:
-            indices: As `Dataset.map` gives them.
-            size: Number of rows of the batch.
+        """Return the row indices that `Dataset.map` gives beside a batch of so many rows.
 
         Raises:
             InvalidTypeError: If they are not one index for each row.

@@ -48,7 +48,7 @@ _PATTERNS = tuple(
 )
 _SENTENCE_END = re.compile(r"[.!?:;…\n\r\"“”«»(\[]")
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_LETTERS, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "0123456789"
 _NAMES = Path(__file__).with_name("names.txt")
 
 
@@ -98,19 +98,14 @@ def public_names() -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
-def _number(digits: int, uniforms: Uniforms) -> str:
+def _drawn(characters: str, uniforms: Uniforms) -> str:
+    return "".join(characters[int(u * len(characters))] for u in uniforms)
+
+
+def _number(digits: int, u: Uniforms) -> str:
     """Return a number of so many digits, the first of which is not 0 if there are others."""
-    if digits == 1:
-        return _digits(1, uniforms)
-    return str(1 + int(uniforms[0] * 9)) + _digits(digits - 1, uniforms[1:])
-
-
-def _digits(count: int, uniforms: Uniforms) -> str:
-    return "".join(str(int(u * 10)) for u in uniforms[:count])
-
-
-def _letters(count: int, uniforms: Uniforms) -> str:
-    return "".join(_LETTERS[int(u * 26)] for u in uniforms[:count])
+    first = _DIGITS if digits == 1 else _DIGITS[1:]
+    return _drawn(first, u[:1]) + _drawn(_DIGITS, u[1:digits])
 
 
 def _ordinal(number: int) -> str:
@@ -122,10 +117,6 @@ def _date(u: Uniforms) -> str:
     return f"{1 + int(u[0] * 28):02d}/{1 + int(u[1] * 12):02d}/{1950 + int(u[2] * 80)}"
 
 
-def _phone(u: Uniforms) -> str:
-    return f"{_number(3, u)}-{_digits(3, u[3:])}-{_digits(4, u[6:])}"
-
-
 _RENDERERS: dict[str, Callable[[Uniforms], str]] = {
     **{shape: partial(_number, k) for k, shape in enumerate(NUMBERS, start=1)},
     "<decimal>": lambda u: f"{int(u[0] * 100)}.{int(u[1] * 10)}",
@@ -134,11 +125,11 @@ _RENDERERS: dict[str, Callable[[Uniforms], str]] = {
     "<year>": lambda u: str(1900 + int(u[0] * 130)),
     "<time>": lambda u: f"{int(u[0] * 24)}:{int(u[1] * 60):02d}",
     "<date>": _date,
-    "<phone>": _phone,
-    "<code>": lambda u: _letters(2, u).upper() + _digits(4, u[2:]),
+    "<phone>": lambda u: f"{_number(3, u)}-{_drawn(_DIGITS, u[3:6])}-{_drawn(_DIGITS, u[6:10])}",
+    "<code>": lambda u: _drawn(_LETTERS, u[:2]).upper() + _drawn(_DIGITS, u[2:6]),
     # Addresses that are reserved for examples, and belong to no person (RFC 2606).
-    "<email>": lambda u: f"{_letters(6, u)}@example.com",
-    "<url>": lambda u: f"https://example.com/{_letters(6, u)}",
-    "<handle>": lambda u: _letters(8, u),
+    "<email>": lambda u: f"{_drawn(_LETTERS, u[:6])}@example.com",
+    "<url>": lambda u: f"https://example.com/{_drawn(_LETTERS, u[:6])}",
+    "<handle>": lambda u: _drawn(_LETTERS, u[:8]),
     "<name>": lambda u: public_names()[int(u[0] * len(public_names()))],
 }
