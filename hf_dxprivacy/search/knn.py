@@ -16,6 +16,13 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy import _runtime
 
+# Rows of the vectors; matrices in single precision.
+Rows = NDArray[np.int64]
+Single = NDArray[np.float32]
+# (m, k) candidates found in float32, and (m,) by how much the squared distance of every other
+# vector is at least larger than the least one.
+Shortlist = tuple[Rows, NDArray[np.float64]]
+
 # Queries and vectors of a tile, 2 MB of distances.
 QUERIES = 1024
 VECTORS = 512
@@ -66,13 +73,13 @@ class ExactSearch:
         vectors: (V, n) float32, C-contiguous.
     """
 
-    def __init__(self, vectors: NDArray[np.float32]) -> None:
+    def __init__(self, vectors: Single) -> None:
         self._vectors = vectors
         self._largest = float(squared_norms(vectors).max() ** 0.5)
         # So many queries are ranked by longer lists; more are faster compared with all vectors.
         self._listed: float = vectors.shape[1]
 
-    def nearest(self, queries: NDArray[np.floating]) -> NDArray[np.int64]:
+    def nearest(self, queries: NDArray[np.floating]) -> Rows:
         """Return the row of the nearest vector for each query.
 
         Args:
@@ -97,20 +104,11 @@ class ExactSearch:
         nearest[pending] = compare_all(queries[pending], self._vectors)
         return nearest
 
-    def _shortlist(
-        self, queries: NDArray[np.float32], size: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Find candidates in float32.
-
-        Returns:
-            (m, size) rows, and (m,) by how much the squared distance of every vector that is not
-            among them is at least larger than the least one.
-        """
+    def _shortlist(self, queries: Single, size: int) -> Shortlist:
+        """Find candidates for each query, (m, size)."""
         return self._two_least(queries) if size == 1 else self._list(queries, size)
 
-    def _list(
-        self, queries: NDArray[np.float32], size: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _list(self, queries: Single, size: int) -> Shortlist:
         found = np.empty((len(queries), size), dtype=np.int64)
         margins = np.empty(len(queries))
         step = max(1, BLOCK_BYTES // (4 * len(self._vectors)))
@@ -124,9 +122,7 @@ class ExactSearch:
                 margins[part] = least[:, size] - least[:, :size].min(axis=1)
         return found, margins
 
-    def _two_least(
-        self, queries: NDArray[np.float32]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _two_least(self, queries: Single) -> Shortlist:
         workers = 1 if _runtime.in_worker() else faiss.omp_get_max_threads()
         workers = min(workers, -(-len(self._vectors) // VECTORS))
         # Each thread has a run of the vectors, and one thread of OpenMP.
@@ -146,9 +142,7 @@ class ExactSearch:
             return found.T, two[1] - two[0]
 
 
-def _scan(
-    queries: NDArray[np.float32], vectors: NDArray[np.float32], run: tuple[int, int]
-) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
+def _scan(queries: Single, vectors: Single, run: tuple[int, int]) -> tuple[Rows, Single, Single]:
     """Return the nearest row of a run, and the least two squared distances, for each query."""
     rows = np.zeros(len(queries), dtype=np.int64)
     least = np.full(len(queries), np.inf, dtype=np.float32)
@@ -172,9 +166,7 @@ def _scan(
     return rows, least, second
 
 
-def nearest_euclidean(
-    queries: NDArray[np.floating], vectors: NDArray[np.float32]
-) -> NDArray[np.int64]:
+def nearest_euclidean(queries: NDArray[np.floating], vectors: Single) -> Rows:
     """Return the row of the nearest vector for each query; see `ExactSearch`.
 
     Args:
@@ -187,9 +179,7 @@ def nearest_euclidean(
     return ExactSearch(vectors).nearest(queries)
 
 
-def rank(
-    queries: NDArray[np.float32], vectors: NDArray[np.float32], found: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def rank(queries: Single, vectors: Single, found: Rows) -> Rows:
     """Find the nearest of each shortlist in float64; the lowest row wins a tie.
 
     Args:
@@ -208,11 +198,11 @@ def rank(
         difference -= queries
         squared[:, column] = squared_norms(difference)
     ties = squared == squared.min(axis=1, keepdims=True)
-    nearest: NDArray[np.int64] = np.where(ties, found, len(vectors)).min(axis=1)
+    nearest: Rows = np.where(ties, found, len(vectors)).min(axis=1)
     return nearest
 
 
-def compare_all(queries: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.int64]:
+def compare_all(queries: Single, vectors: Single) -> Rows:
     """Find the nearest of all vectors in float64.
 
     By ‖u‖²−2⟨q,u⟩, everything measured from one of the vectors. The lowest row wins a tie.
@@ -257,8 +247,8 @@ SUM_BYTES = 1 << 20
 
 
 def nearest_to_sums(
-    points: NDArray[np.floating], offsets: NDArray[np.floating], vectors: NDArray[np.float32]
-) -> NDArray[np.int64]:
+    points: NDArray[np.floating], offsets: NDArray[np.floating], vectors: Single
+) -> Rows:
     """Return the row of the vector that is nearest to each sum of a point and an offset.
 
     ‖p+z−u‖² is least where ⟨z, u⟩ + ⟨p, u⟩ − ‖u‖²/2 is largest. The first term does not depend on
@@ -277,7 +267,7 @@ def nearest_to_sums(
     """
     _runtime.limit_in_worker()
     points = np.asarray(points)
-    noise: NDArray[np.float32] = np.asarray(offsets, dtype=np.float32)
+    noise: Single = np.asarray(offsets, dtype=np.float32)
     half_norms = squared_norms(vectors) / 2.0
     nearest = np.empty((len(points), len(noise)), dtype=np.int64)
     margins = np.empty(nearest.shape, dtype=np.float32)
@@ -299,10 +289,10 @@ def nearest_to_sums(
 
 
 def _largest_sums(
-    own: NDArray[np.float32],
-    shared: NDArray[np.float32],
-    nearest: NDArray[np.int64],
-    margins: NDArray[np.float32],
+    own: Single,
+    shared: Single,
+    nearest: Rows,
+    margins: Single,
 ) -> None:
     """Fill in the largest entry of each own[i] + shared[j], and by how much it is the largest."""
     step = max(1, SUM_BYTES // (4 * own.shape[1]))

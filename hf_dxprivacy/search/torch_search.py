@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import block_rows, full_float32, open_device
-from hf_dxprivacy.search.knn import ExactSearch, squared_norms
+from hf_dxprivacy.search.knn import ExactSearch, Shortlist, squared_norms
 from hf_dxprivacy.search.lorentz import PoincareSearch, lifted
 
 # Copies of a row of scores that a device holds at once: the row, and the room to select from it.
@@ -35,9 +35,7 @@ class TorchEuclidean(ExactSearch):
             squared = squared_norms(vectors).astype(np.float32)
         self._squared = self._torch.from_numpy(squared).to(self._device)
 
-    def _shortlist(
-        self, queries: NDArray[np.float32], size: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _shortlist(self, queries: NDArray[np.float32], size: int) -> Shortlist:
         found = np.empty((len(queries), size), dtype=np.int64)
         margins = np.empty(len(queries))
         moved = self._torch.from_numpy(queries).to(self._device)
