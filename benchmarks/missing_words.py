@@ -11,8 +11,8 @@ from typing import Any
 
 import common
 from hf_dxprivacy import EmbeddingSpace
-from hf_dxprivacy.privatizers.batch import look_up_rows
 from hf_dxprivacy.spaces import builtin_names
+from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import RowReader
 
 DATASETS = ("imdb_sample", "mr", "sms_spam", "disaster_tweets")

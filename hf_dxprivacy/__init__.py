@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from hf_dxprivacy.guarantee import PrivacyGuarantee
     from hf_dxprivacy.privatizers.budget import PrivacyBudget
     from hf_dxprivacy.privatizers.fingerprint import publishable
+    from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
     from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
     from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
     from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
+    from hf_dxprivacy.sentences import SentencePool
     from hf_dxprivacy.spaces import EmbeddingSpace
 
 # Imported when they are first asked for, so that the help of the command line needs no NumPy.
@@ -29,6 +31,8 @@ _MODULES = {
     "EmbeddingSpace": "spaces",
     "PrivacyBudget": "privatizers.budget",
     "PrivacyGuarantee": "guarantee",
+    "SentencePool": "sentences",
+    "SentencePrivatizer": "privatizers.sentence_privatizer",
     "SlotPrivatizer": "privatizers.slot_privatizer",
     "TokenPrivatizer": "privatizers.token_privatizer",
     "publishable": "privatizers.fingerprint",
@@ -40,6 +44,8 @@ __all__ = [
     "EmbeddingSpace",
     "PrivacyBudget",
     "PrivacyGuarantee",
+    "SentencePool",
+    "SentencePrivatizer",
     "SlotPrivatizer",
     "TokenPrivatizer",
     "__version__",

@@ -122,6 +122,35 @@ def token_disclosures(seeded: bool) -> tuple[str, ...]:
     return (*sentences, _SEEDED) if seeded else sentences
 
 
+def sentence_disclosures(
+    unit: str, entries: int, seeded: bool, memoize: str | None = None
+) -> tuple[str, ...]:
+    """Say what a privatizer of whole texts or sentences rests on and releases; see above.
+
+    Args:
+        unit: "text" or "sentence".
+        entries: How many entries the pool has.
+        seeded: Whether the noise comes from a fixed seed.
+        memoize: What is always released in the same way: "row", "user", or nothing.
+    """
+    sentences = [
+        f"A word here is an entry of the pool: one of {entries} public sentences. A {unit} is "
+        "looked up as the entry nearest to it, and one the encoder has nothing for as the unknown "
+        "word.",
+        "The encoder and its projection are public, and were not made from the private text.",
+        "Not covered, released as it is: which texts are missing."
+        if unit == "text"
+        else "Not covered, released as it is: the number of sentences of each text, and which "
+        "texts are missing. The bounds of the sentences of a text add up.",
+        _BESIDE_THE_ROWS,
+    ]
+    if seeded:
+        sentences.append(_SEEDED)
+    if memoize is not None:
+        sentences.append(_MEMOIZED[memoize])
+    return tuple(sentences)
+
+
 def upward(value: float, digits: int = 4) -> str:
     """Print an upper bound to so many digits, rounded up: never less than what holds."""
     text = f"{value:.{digits}g}"

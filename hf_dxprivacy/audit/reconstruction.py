@@ -13,10 +13,10 @@ from hf_dxprivacy.audit.masked_words import MaskedWordModel
 from hf_dxprivacy.audit.shadow import require_aligned
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import Mechanism
-from hf_dxprivacy.privatizers.batch import look_up_rows
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.results import Interval, Result, Results, share_interval
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import RowReader
 
 # Standard errors to either side of an estimate, for 95 %.

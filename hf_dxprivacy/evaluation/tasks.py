@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import InvalidValueError, require_at_least, require_one_of
-from hf_dxprivacy.privatizers.batch import look_up_rows
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import RowReader
 
 # For each file ending, the builder of `datasets`. What is no file is asked of the Hub.

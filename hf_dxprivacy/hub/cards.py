@@ -124,6 +124,7 @@ def write_space_card(
     license: str | None,
     name: str,
     branches: str | None = None,
+    encoder: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the card of a saved space, its picture, and the text of its licence if that is known.
 
@@ -158,6 +159,7 @@ def write_space_card(
         picture=picture,
         licence_file=file if (folder / file).is_file() else None,
         branches=branches,
+        encoder=encoder,
     )
     atomic_write(folder / README, [card.encode()])
 
@@ -199,6 +201,7 @@ def space_card(
     picture: str | None,
     licence_file: str | None,
     branches: str | None = None,
+    encoder: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the card of a space.
 
@@ -211,6 +214,7 @@ def space_card(
         picture: Name of the picture's file, if there is one.
         licence_file: Name of the file with the licence's text, if there is one.
         branches: Some branches of its tree, drawn as text; None if it has no tree.
+        encoder: Of a pool of sentences the kind, name, commit and digest of its encoder.
 
     Raises:
         ArtifactError: If the config has an index and not what was measured of it.
@@ -253,6 +257,8 @@ def space_card(
         index=_index(config.get("index")),
         # A word must not end the block that they are shown in.
         branches=branches and branches.replace("`", "'"),
+        # A path tells about the machine.
+        encoder=encoder and {**encoder, "name": re.sub(r"^/.*/", "", encoder["name"])},
         picture=picture,
         origin=json.dumps(shown, indent=2, ensure_ascii=False),
     )

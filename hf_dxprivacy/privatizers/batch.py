@@ -1,7 +1,6 @@
 """Encoded columns: words, vocabulary ids and per-word actions of the rows of a batch."""
 
 from abc import abstractmethod
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -18,8 +17,8 @@ from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.mechanisms.base import METRIC_NAMES
 from hf_dxprivacy.privatizers.budget import EVERYBODY, Account, BudgetUnit, Expense
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import (
-    LOOKUP_FORMS,
     Row,
     TextRow,
     TokenRow,
@@ -27,7 +26,6 @@ from hf_dxprivacy.text import (
     case_pattern,
     is_missing,
     plain_apostrophes,
-    shape_of,
 )
 
 OutOfVocabulary = Literal["centroid", "drop", "keep"]
@@ -114,6 +112,7 @@ class EncodedColumn:
         offsets: (r + 1) where the words of each row start, and where the last one ends.
         ids: (m,) int64 rows of the vocabulary; −1 for a word that it lacks.
         perturbed: (m,) whether the mechanism draws another word.
+        rows: The cells as they were read; None for a missing one.
     """
 
     name: str
@@ -121,6 +120,15 @@ class EncodedColumn:
     offsets: Sequence[int]
     ids: Ids
     perturbed: Mask
+    rows: Sequence[Any]
+
+    @abstractmethod
+    def visible(self, row: int) -> list[Any]:
+        """Return all that a release of a row shows for certain, as JSON-ready values.
+
+        Args:
+            row: Position of a row that is not missing.
+        """
 
     @abstractmethod
     def contents(self) -> Iterator[Sequence[str]]:
@@ -336,35 +344,6 @@ class EncodedText(EncodedColumn):
             out_of_vocabulary=int(((self.ids < 0) & ~self.passed_through).sum()),
             kept=int(self.passed_through.sum()),
         )
-
-
-def look_up_rows(rows: Sequence[Row | None], space: EmbeddingSpace) -> Ids:
-    """Return (m,) rows of the vocabulary of the words of all rows.
-
-    A word is looked up as it is, then in each of `LOOKUP_FORMS`, then by its shape if the space
-    has shapes.
-
-    Args:
-        rows: Segmented cells; None for a missing one.
-        space: Where to look; −1 stands for a word that it lacks in every form, and whose shape is
-            none or not among its own.
-    """
-    present = [row for row in rows if row is not None]
-    words = [word for row in present for word in row.words]
-    ids = space.ids(words)
-    missing = np.flatnonzero(ids < 0).tolist()
-    for form in LOOKUP_FORMS:
-        ids[missing] = space.ids([form(words[i]) for i in missing])
-        # In ASCII the other forms change a possessive only.
-        missing = [i for i in missing if ids[i] < 0 and ("'" in words[i] or not words[i].isascii())]
-    if space.shapes:
-        starts = [*accumulate(map(len, present), initial=0)]
-        for i in np.flatnonzero(ids < 0).tolist():
-            at = bisect_right(starts, i) - 1
-            place = i - starts[at]
-            shape = shape_of(words[i], present[at].before(place), first=place == 0)
-            ids[i] = space.ids([shape or ""])[0] if shape in space.shapes else -1
-    return ids
 
 
 def _remaining(words: Sequence[object], mask: Mask) -> list[bool]:

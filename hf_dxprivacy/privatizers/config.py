@@ -32,8 +32,9 @@ class PrivatizerConfig:
         settings: Those of its class. Of texts: ``text_column``; ``output_column``, None for the
             text columns themselves; ``stopwords``, sorted; ``oov``; ``case``; and with slots the
             ``selector`` as `slots.selector_storage` describes it, ``mask_column`` and
-            ``spans_column``. Of tokens: ``ids_column``, and of the ``tokenizer`` its name or path
-            and the digest of its vocabulary.
+            ``spans_column``. Of whole sentences: ``text_column``, ``output_column``,
+            ``sentence_unit`` and ``language``. Of tokens: ``ids_column``, and of the
+            ``tokenizer`` its name or path and the digest of its vocabulary.
     """
 
     space: dict[str, Any]
@@ -51,6 +52,8 @@ class PrivatizerConfig:
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of a privatizer but its space, selector and tokenizer."""
         settings = {k: v for k, v in self.settings.items() if k not in ("selector", "tokenizer")}
+        if "sentence_unit" in settings:
+            settings["unit"] = settings.pop("sentence_unit")
         return {"mechanism": self.mechanism, "epsilon": self.epsilon} | settings | self.options
 
     def write(self, folder: Path) -> None:
@@ -98,6 +101,10 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     "SlotPrivatizer": _TEXTS
     | {"selector": dict, "mask_column": _COLUMNS, "spans_column": _COLUMNS},
     "TokenPrivatizer": {"ids_column": str, "tokenizer": dict},
+    "SentencePrivatizer": {
+        **{"text_column": list, "output_column": _COLUMNS},
+        **{"sentence_unit": str, "language": str},
+    },
 }
 _PARTS: dict[str, dict[str, Any]] = {
     "space": {"name": str, "commit": (str, NoneType), "digest": str},
@@ -117,4 +124,6 @@ def owner_in(folder: Path) -> str:
 def _owner(entries: Mapping[str, Any]) -> str:
     if "tokenizer" in entries:
         return "TokenPrivatizer"
+    if "sentence_unit" in entries:
+        return "SentencePrivatizer"
     return "SlotPrivatizer" if "selector" in entries else "DxPrivatizer"

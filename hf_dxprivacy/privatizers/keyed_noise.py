@@ -63,7 +63,7 @@ class KeyedNoise:
 
         Args:
             mechanism: The mechanism.
-            column: The column; a key needs an `EncodedText`.
+            column: The column.
             context: Returns the stream context, to which seeded noise is bound.
         """
         everything = np.arange(len(column.inputs))
@@ -99,7 +99,6 @@ class KeyedNoise:
             release: tuple[str, ...] = (*filter(None, [purpose]), context(), column.name)
             contents, indices = column.contents(), column.row_ids.indices
         else:
-            assert isinstance(column, EncodedText)
             law = json.dumps([mechanism.space.digest, mechanism.noise_parameters])
             release, indices = (f"{self.unit} {purpose}".strip(), law), None
             # What shows of a row for certain is a part of what its noise is bound to: with the

@@ -29,6 +29,7 @@ from hf_dxprivacy.privatizers.config import PrivatizerConfig
 from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
 from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.spaces.reference import refer, require_digest
 
 logger = logging.getLogger(__name__)
 
@@ -132,23 +133,17 @@ class Privatizer(SetOnce, Publishable):
         Raises:
             InvalidValueError: If the space, or another part, is in memory only.
         """
-        mechanism, space = self.mechanism, self.space
-        if space.commit is None and space.location is None:
-            raise InvalidValueError(
-                "the space is in memory only, so nothing can refer to it; save it with "
-                "space.save_pretrained or space.push_to_hub, load it from there with "
-                "EmbeddingSpace.from_pretrained, and make the privatizer over that"
-            )
-        name, commit = space.location, None
-        if space.commit is not None:
-            name, commit = space.commit.repo_id, space.commit.sha
+        mechanism = self.mechanism
         return PrivatizerConfig(
-            space={"name": name, "commit": commit, "digest": space.digest},
+            space=self._reference(),
             mechanism=mechanism.name,
             epsilon=mechanism.epsilon,
             options={name: mechanism.parameters[name] for name in mechanism.options},
             settings=self._settings(),
         )
+
+    def _reference(self) -> dict[str, Any]:
+        return refer(self.space)
 
     @abstractmethod
     def _settings(self) -> dict[str, Any]:
@@ -203,11 +198,17 @@ class Privatizer(SetOnce, Publishable):
             if source is not None and (source.folder / config.FILE).is_file():
                 return cls._load(source, arguments)
         index = required_index(arguments.get("mechanism"), arguments)
-        space = EmbeddingSpace.from_pretrained(
-            name_or_path, revision=revision, index=index, **asdict(access)
-        )
         make: Callable[..., P] = cls
-        return make(space, **arguments)
+        return make(cls._read_space(name_or_path, revision, access, index), **arguments)
+
+    @classmethod
+    def _read_space(
+        cls, name: str | Path, revision: str | None, access: HubOptions, index: str | None
+    ) -> Any:
+        """Load what the first argument of the class is."""
+        return EmbeddingSpace.from_pretrained(
+            name, revision=revision, index=index, **asdict(access)
+        )
 
     @classmethod
     def _load(cls: type[P], source: ArtifactSource, arguments: dict[str, Any]) -> P:
@@ -219,18 +220,11 @@ class Privatizer(SetOnce, Publishable):
             )
         stored = PrivatizerConfig.read(source.folder, cls._owner)
         make: Callable[..., P] = cls
-        name, commit, digest = stored.space["name"], stored.space["commit"], stored.space["digest"]
+        name, commit = stored.space["name"], stored.space["commit"]
         try:
             index = required_index(stored.mechanism, stored.options)
-            space = EmbeddingSpace.from_pretrained(
-                name, revision=commit, index=index, **asdict(source.options)
-            )
-            if space.digest != digest:
-                raise ArtifactError(
-                    f"the space {name!r} has the digest {space.digest}, but the privatizer was "
-                    f"saved with {digest}: the space was changed since; its ε would be one of "
-                    "another metric, so make a new privatizer"
-                )
+            space = cls._read_space(name, commit, source.options, index)
+            require_digest(stored.space, space.digest)
             parts = cls._load_parts(stored, source, arguments)
             privatizer = make(space, **stored.arguments() | parts | arguments)
         except (InvalidTypeError, InvalidValueError) as error:

@@ -59,6 +59,12 @@ class EncodedTokens(EncodedColumn):
         for row in self.rows:
             yield ("" if row is None else row.tobytes().hex(),)
 
+    def visible(self, row: int) -> list[Any]:
+        """Return the tokens that are kept, and None for each that is drawn anew."""
+        part = slice(*self.offsets[row : row + 2])
+        pairs = zip(self.rows[row].tolist(), self.perturbed[part].tolist(), strict=True)
+        return [None if perturbed else token for token, perturbed in pairs]
+
     def decode(self, outputs: Ids, tokens: Ids) -> list[Ids | None]:
         """Return the released rows, given the outputs and the token of each row of the space."""
         released = _joined(self.rows)
@@ -292,17 +298,12 @@ class TokenPrivatizer(Privatizer):
 
     def _bound(self, ids_a: Any, ids_b: Any) -> float:
         """Bound the log-ratio of two sequences of ids; see `PrivacyGuarantee.bound`."""
-        visible, inputs = [], []
-        for ids in (ids_a, ids_b):
-            row = token_vocabulary.read_row(ids, len(self._rows))
-            if row is None:
-                raise InvalidTypeError("expected two sequences of token ids, got a missing one")
-            rows = self._rows[row].astype(np.int64)
-            # With a gap for each token that is drawn anew.
-            visible.append(np.where(rows == _KEPT, row, -1))
-            inputs.append(rows[rows != _KEPT])
-        same = np.array_equal(visible[0], visible[1])
-        return self.mechanism.id_bound(*inputs) if same else math.inf
+        rows = [token_vocabulary.read_row(ids, len(self._rows)) for ids in (ids_a, ids_b)]
+        if any(row is None for row in rows):
+            raise InvalidTypeError("expected two sequences of token ids, got a missing one")
+        both = EncodedTokens.encode(self.ids_column, rows, RowIds(), self._rows)
+        same = both.visible(0) == both.visible(1)
+        return self.mechanism.id_bound(*both.row_inputs()) if same else math.inf
 
 
 def _digest(vocabulary: TokenVocabulary) -> str:

@@ -17,13 +17,13 @@ from hf_dxprivacy._runtime import require
 from hf_dxprivacy.calibration import privacy_statistics
 from hf_dxprivacy.errors import DxPrivacyError, InvalidValueError
 from hf_dxprivacy.mechanisms import MECHANISMS, ExactMechanism, Mechanism
-from hf_dxprivacy.privatizers.batch import look_up_rows
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.report.card_measurements import epsilon_grid, ready_mechanism
 from hf_dxprivacy.report.figures import EXTRA
 from hf_dxprivacy.report.html import TEMPLATES, rendered
 from hf_dxprivacy.spaces import EmbeddingSpace, builtin_names
+from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import RowReader
 
 # Positions of the slider between its ends.

@@ -96,12 +96,13 @@ class TransformersModel:
             return {"source": Path(self.name).resolve().name}
         return {"source": self.commit.repo_id, "commit": self.commit.sha}
 
-    def load(self, factory: Any, what: str) -> Any:
+    def load(self, factory: Any, what: str, **options: Any) -> Any:
         """Load a part with a class of `transformers`, and never run code that comes with it.
 
         Args:
             factory: Such as `AutoConfig`.
             what: What the part is called in messages.
+            **options: Of its `from_pretrained`.
 
         Raises:
             InvalidValueError: If `transformers` cannot load it.
@@ -110,7 +111,7 @@ class TransformersModel:
         if self.commit is not None:
             hub = asdict(self.access) | {"revision": self.commit.sha}
         with self._explained(what):
-            return factory.from_pretrained(self.name, trust_remote_code=False, **hub)
+            return factory.from_pretrained(self.name, trust_remote_code=False, **hub, **options)
 
     def input_embedding(self, rows: Sequence[int]) -> tuple[str, NDArray[np.float32]]:
         """Read some rows of the input embedding.

@@ -1,0 +1,269 @@
+"""Sentence encoders: a text as a unit vector, which is a function of that text alone."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy._runtime import CPU, require
+from hf_dxprivacy.errors import ArtifactError, InvalidValueError, require_at_least
+from hf_dxprivacy.hub import HubOptions
+from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.spaces.lookup import look_up_rows
+from hf_dxprivacy.spaces.models import TransformersModel
+from hf_dxprivacy.spaces.reference import load, refer
+from hf_dxprivacy.text import RowReader
+
+# a of smooth inverse frequency, a / (a + p(w)).
+SMOOTHING = 1e-3
+# Texts whose words are held at once.
+TEXTS = 4096
+
+
+class SentenceEncoder(ABC):
+    """Encodes texts. What it returns for a text does not depend on the other texts of a call.
+
+    Attributes:
+        kind: Its name in a stored pool.
+    """
+
+    kind: str
+
+    @abstractmethod
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return (m, d) float64 vectors of length 1; zeros for a text that it has nothing for."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """SHA-256 in hexadecimal of all that decides a vector but `tensors`."""
+
+    @property
+    @abstractmethod
+    def reference(self) -> dict[str, Any]:
+        """Where it is found again, and its "digest"."""
+
+    @property
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name that are stored in the pool."""
+        return {}
+
+    def fitted(self, sentences: Sequence[str]) -> "SentenceEncoder":
+        """Return the encoder for a pool of these public sentences."""
+        del sentences
+        return self
+
+
+class WordEncoder(SentenceEncoder):
+    """Mean of the word vectors of a space, weighted by smooth inverse frequency.
+
+    A word w has the weight a / (a + p(w)), a = 0.001 (Arora, Liang and Ma, ICLR 2017). Words are
+    looked up as privatizers do; those that the space lacks do not count.
+
+    Args:
+        space: An `EmbeddingSpace`, or the name of a stored one.
+        weights: (V,) weights ≥ 0 by row. Without them a pool counts the words of its sentences.
+    """
+
+    kind = "words"
+
+    def __init__(
+        self,
+        space: EmbeddingSpace | str | Path = "english",
+        weights: NDArray[np.floating] | None = None,
+    ) -> None:
+        if not isinstance(space, EmbeddingSpace):
+            space = EmbeddingSpace.from_pretrained(space)
+        if weights is not None and (weights.shape != (len(space),) or not (weights >= 0).all()):
+            raise InvalidValueError(
+                f"expected {len(space)} weights of at least 0, one for each word of the space, got "
+                f"an array of shape {weights.shape}"
+            )
+        self.space = space
+        self._weights = None if weights is None else np.asarray(weights, dtype=np.float32)
+
+    def fitted(self, sentences: Sequence[str]) -> "WordEncoder":
+        """Return this encoder with weights by the frequencies of words in some sentences."""
+        if self._weights is not None:
+            return self
+        ids = self._looked_up(sentences)[0]
+        counts = np.bincount(ids, minlength=len(self.space)).astype(np.float64)
+        # Words that do not occur are as rare as one that occurs once.
+        shares = np.maximum(counts, 1.0) / max(1.0, counts.sum())
+        weights = (SMOOTHING / (SMOOTHING + shares)).astype(np.float32)
+        return WordEncoder(self.space, weights)
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return (m, n) float64; see `SentenceEncoder`."""
+        sums = np.zeros((len(texts), self.space.dim))
+        for start in range(0, len(texts), TEXTS):
+            part = sums[start : start + TEXTS]
+            ids, lengths = self._looked_up(texts[start : start + TEXTS])
+            points = np.asarray(self.space.vectors[ids], dtype=np.float64)
+            if self._weights is not None:
+                points *= self._weights[ids][:, None]
+            some = lengths > 0
+            if len(ids):
+                part[some] = np.add.reduceat(points, (np.cumsum(lengths) - lengths)[some])
+        return _normalized(sums)
+
+    def _looked_up(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows of all known words, and how many of them each text has."""
+        reader = RowReader()
+        rows = [reader.read_text(text) for text in texts]
+        ids = look_up_rows(rows, self.space)
+        before = np.append(0, np.cumsum(ids >= 0))
+        ends = np.cumsum([0, *(len(row.words) for row in rows)])
+        return ids[ids >= 0], np.diff(before[ends])
+
+    @property
+    def digest(self) -> str:
+        """That of the space."""
+        return self.space.digest
+
+    @property
+    def reference(self) -> dict[str, Any]:
+        """The space and its digest."""
+        return refer(self.space)
+
+    @property
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """The weights."""
+        return {} if self._weights is None else {"weights": self._weights}
+
+    @classmethod
+    def restored(
+        cls, reference: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]], access: HubOptions
+    ) -> "WordEncoder":
+        """Return an encoder as it was stored; the space must not have changed."""
+        return cls(load(reference, access), tensors.get("weights"))
+
+
+class TransformersEncoder(SentenceEncoder):
+    """Mean of the last hidden states of a `transformers` encoder, as sentence-transformers has it.
+
+    Texts are encoded one by one, so that padding to others changes no vector. Beyond the length
+    that the tokenizer names, and `max_tokens`, a text is cut.
+
+    Args:
+        model_id: A local folder, or a repository on the Hub; read from safetensors only.
+        revision: Branch, tag or commit on the Hub.
+        max_tokens: At most so many tokens of a text count.
+        device: Where to compute, "cpu" or "cuda".
+
+    Raises:
+        InvalidValueError: If `transformers` cannot load it.
+        MissingExtraError: If torch or transformers is not installed.
+    """
+
+    kind = "transformers"
+
+    def __init__(
+        self,
+        model_id: str | Path,
+        revision: str | None = None,
+        *,
+        max_tokens: int = 256,
+        device: str = CPU,
+        access: HubOptions | None = None,
+    ) -> None:
+        require_at_least(3, max_tokens=max_tokens)
+        self._torch, transformers = require("torch", "models"), require("transformers", "models")
+        self.source = TransformersModel.find(model_id, revision, access)
+        self.max_tokens, self.device = max_tokens, device
+        self._tokenizer = self.source.load(transformers.AutoTokenizer, "tokenizer")
+        # Now, since a call with truncation changes it.
+        self._rules = self._tokenizer.backend_tokenizer.to_str()
+        model, found = self.source.load(
+            *(transformers.AutoModel, "model"), output_loading_info=True, use_safetensors=True
+        )
+        # A pooler that is not stored is random at each load, and is not used here.
+        self._random = {name for name in found["missing_keys"] if name.startswith("pooler.")}
+        if lacking := sorted(set(found["missing_keys"]) - self._random):
+            raise InvalidValueError(
+                f"{model_id} has no weights for {', '.join(lacking[:3])}, which would be random at "
+                "each load; take a model that has all of its weights"
+            )
+        self._model = model.eval().to(device)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A worker loads the model itself, and finds the same one.
+        return _restored, (self.reference, self.device, self.source.access)
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return (m, d) float64; see `SentenceEncoder`."""
+        torch, vectors = self._torch, []
+        with torch.inference_mode():
+            for text in texts:
+                tokens = self._tokenizer(
+                    text, truncation=True, max_length=self.max_tokens, return_tensors="pt"
+                ).to(self.device)
+                hidden = self._model(**tokens).last_hidden_state
+                vectors.append(hidden[0].mean(dim=0).double().cpu().numpy())
+        empty = np.array([not text.strip() for text in texts], dtype=np.bool_)
+        encoded = np.reshape(vectors, (len(vectors), self._model.config.hidden_size))
+        encoded[empty] = 0.0
+        return _normalized(encoded)
+
+    @cached_property
+    def digest(self) -> str:  # type: ignore[override]
+        """SHA-256 of the parameters, the tokenizer and what else decides a vector."""
+        digest = hashlib.sha256(f"{self.max_tokens} mean\n".encode())
+        digest.update(self._rules.encode())
+        stored = self._model.state_dict()
+        for name, values in sorted((k, v) for k, v in stored.items() if k not in self._random):
+            digest.update(f"{name} {tuple(values.shape)}\n".encode())
+            digest.update(values.cpu().float().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    @property
+    def reference(self) -> dict[str, Any]:
+        """The model, its commit, and the digest of its parameters."""
+        commit = self.source.commit
+        name = str(Path(self.source.name).resolve()) if commit is None else self.source.name
+        return {
+            "name": name,
+            "commit": None if commit is None else commit.sha,
+            "max_tokens": self.max_tokens,
+            "digest": self.digest,
+        }
+
+    @classmethod
+    def restored(
+        cls, reference: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]], access: HubOptions
+    ) -> "TransformersEncoder":
+        """Return an encoder as it was stored; the model must not have changed."""
+        del tensors
+        return cls._found(reference, CPU, access)
+
+    @classmethod
+    def _found(
+        cls, reference: Mapping[str, Any], device: str, access: HubOptions
+    ) -> "TransformersEncoder":
+        name, most = reference["name"], reference["max_tokens"]
+        encoder = cls(name, reference["commit"], max_tokens=most, device=device, access=access)
+        if encoder.digest != reference["digest"]:
+            raise ArtifactError(
+                f"the encoder {name!r} has changed since the pool was made: it would look texts up "
+                "elsewhere; make the pool again, or bring back the encoder of that time"
+            )
+        return encoder
+
+
+ENCODERS: dict[str, Any] = {kind.kind: kind for kind in (WordEncoder, TransformersEncoder)}
+
+
+def _restored(reference: Mapping[str, Any], device: str, access: HubOptions) -> TransformersEncoder:
+    return TransformersEncoder._found(reference, device, access)
+
+
+def _normalized(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the rows divided by their lengths; rows of zeros, or too short for that, as zeros."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    usable = lengths > np.finfo(np.float32).tiny
+    return np.where(usable, vectors / np.where(usable, lengths, 1.0), 0.0)

@@ -1,0 +1,395 @@
+"""`SentencePool`: public sentences as the entries of a space, and how a text finds its entry."""
+
+import hashlib
+import json
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy._runtime import lazy_property, require
+from hf_dxprivacy.errors import (
+    ArtifactError,
+    InvalidTypeError,
+    InvalidValueError,
+    require_at_least,
+)
+from hf_dxprivacy.hub import HubOptions, Publishable, cards, resolve, tensors
+from hf_dxprivacy.hub.artifact import read_record, require_fields, write_record
+from hf_dxprivacy.hub.atomic import atomic_write
+from hf_dxprivacy.search import ExactSearch
+from hf_dxprivacy.sentences.encoders import ENCODERS, SentenceEncoder, WordEncoder
+from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
+from hf_dxprivacy.text import RowReader, shape_of
+from hf_dxprivacy.text.slurs import is_slur
+
+logger = logging.getLogger(__name__)
+
+ENCODER, ARRAYS = "encoder.json", "encoder.safetensors"
+DIMENSIONS = 64
+# Words of a sentence of a pool: fewer say too little, more are seldom one sentence.
+WORDS = (3, 40)
+
+# Shapes of words that may name a person, who did not agree to be in a pool that is published.
+_PERSONAL = {"<email>", "<phone>", "<handle>"}
+_SPACES = re.compile(r"\s+")
+
+
+def clean_sentences(
+    sentences: Iterable[str], words: tuple[int, int] = WORDS
+) -> tuple[list[str], dict[str, int]]:
+    """Leave out what a pool should not hold.
+
+    Args:
+        sentences: Public sentences; line breaks and runs of spaces become one space.
+        words: The least and the largest number of words of a sentence.
+
+    Returns:
+        Those that stay, each once, in order; and how many were left out by reason: "length",
+        "duplicates", "slurs", "personal data" (an e-mail address, telephone number or handle).
+
+    Raises:
+        InvalidTypeError: If it is a single string, or an entry is no string.
+    """
+    if isinstance(sentences, str):
+        raise InvalidTypeError("expected a sequence of sentences, got one string; pass a list")
+    reader, kept, reasons = RowReader(), dict[str, None](), Counter[str]()
+    for sentence in sentences:
+        if not isinstance(sentence, str):
+            raise InvalidTypeError(f"expected sentences, got a {type(sentence).__name__}")
+        text = _SPACES.sub(" ", sentence.encode("utf-8", "replace").decode()).strip()
+        row = reader.read_text(text)
+        shapes = (shape_of(word, row.before(at), at == 0) for at, word in enumerate(row.words))
+        if not words[0] <= len(row.words) <= words[1]:
+            reasons["length"] += 1
+        elif text in kept:
+            reasons["duplicates"] += 1
+        elif any(map(is_slur, row.words)):
+            reasons["slurs"] += 1
+        elif not _PERSONAL.isdisjoint(shapes):
+            reasons["personal data"] += 1
+        else:
+            kept[text] = None
+    return list(kept), dict(reasons)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SentencePool(Publishable):
+    """Public sentences, their points, a tree over them, and the encoder that finds a text's entry.
+
+    A text is encoded, its vector projected, and the nearest point taken: a function of the text
+    alone, as looking a word up is, so that the guarantee of a mechanism over the entries holds for
+    texts. A text that the encoder has nothing for is the unknown entry, one more input.
+
+    Attributes:
+        space: An `EmbeddingSpace` whose words are the sentences.
+        encoder: What encodes texts, the sentences and private ones alike.
+        offset: (d,) is subtracted from a vector of the encoder.
+        projection: (d, n) is multiplied with it; then its length is made 1.
+    """
+
+    space: EmbeddingSpace
+    encoder: SentenceEncoder
+    offset: NDArray[np.float32]
+    projection: NDArray[np.float32]
+
+    published_files: ClassVar[tuple[str, ...]] = (*space_artifact.FILES, ENCODER, ARRAYS)
+
+    @classmethod
+    def from_sentences(
+        cls,
+        sentences: Iterable[str],
+        encoder: SentenceEncoder | EmbeddingSpace | str | Path = "english",
+        *,
+        dimensions: int = DIMENSIONS,
+        method: str = "ward",
+        words: tuple[int, int] = WORDS,
+        labelled: tuple[Sequence[str], Sequence[Any]] | None = None,
+        provenance: Mapping[str, Any] | None = None,
+        progress: bool = True,
+    ) -> "SentencePool":
+        """Make a pool of public sentences.
+
+        They are cleaned (`clean_sentences`), encoded, reduced to their principal components, or to
+        the directions that labels of public texts depend on, and laid out in a tree. Everything is
+        made from the sentences, so these must be public: a release is one of them, word by word.
+
+        Args:
+            sentences: The sentences, 10,000 or more for a pool that says something. From 40,000 on
+                the tree is built by parts.
+            encoder: A `SentenceEncoder`, or a space whose word vectors are averaged, or its name.
+            dimensions: At most so many components.
+            method: How the tree is built; see `EmbeddingSpace.build_hierarchy`.
+            words: The least and the largest number of words of a sentence.
+            labelled: Public texts and their labels. Their components by partial least squares take
+                the place of principal ones, so that texts of one label are near to each other.
+            provenance: Where the sentences come from, and under which licence.
+            progress: Show a progress bar.
+
+        Raises:
+            InvalidValueError: If no sentence is left that the encoder has a vector for.
+            InvalidTypeError: If an entry is no string.
+            MissingExtraError: With `labelled`, if scikit-learn is not installed.
+        """
+        require_at_least(1, dimensions=dimensions)
+        kept, left_out = clean_sentences(sentences, words)
+        if not isinstance(encoder, SentenceEncoder):
+            encoder = WordEncoder(encoder)
+        encoder = encoder.fitted(kept)
+        vectors = encoder.encode(kept)
+        known = np.any(vectors != 0, axis=1)
+        if unknown := int((~known).sum()):
+            left_out["unknown"] = unknown
+        if not known.any():
+            reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+            raise InvalidValueError(f"no sentence is left for a pool: {reasons or 'there is none'}")
+        if left_out:
+            logger.info("left out of the pool: %s", left_out)
+        kept, vectors = [kept[i] for i in np.flatnonzero(known)], vectors[known]
+        if labelled is None:
+            offset = vectors.mean(axis=0)
+            # From the covariance: d is some hundreds, N up to millions.
+            centred = vectors - offset
+            _, axes = np.linalg.eigh(centred.T @ centred)
+            projection = axes[:, ::-1][:, :dimensions]
+        else:
+            offset, projection = _label_directions(
+                encoder.encode(labelled[0]), labelled[1], dimensions
+            )
+        offset, projection = offset.astype(np.float32), projection.astype(np.float32)
+        points = _projected(vectors, offset, projection)
+        described = dict(provenance or {}) | {"entries": "sentences", "left_out": left_out}
+        space = EmbeddingSpace.from_vectors(kept, points, provenance=described)
+        return cls(space.build_hierarchy(method, progress), encoder, offset, projection)
+
+    @classmethod
+    def from_dataset(
+        cls, dataset: Iterable[Mapping[str, Any]], column: str = "text", **arguments: Any
+    ) -> "SentencePool":
+        """Make a pool of the sentences of a column of a public `Dataset`.
+
+        Args:
+            dataset: Rows; a stream will do.
+            column: A column of texts, each of which is split into its sentences.
+            **arguments: As for `from_sentences`.
+
+        Raises:
+            InvalidValueError: If there is no such column.
+        """
+        from hf_dxprivacy.sentences.splitting import split_sentences
+
+        def sentences() -> Iterable[str]:
+            for row in dataset:
+                if column not in row:
+                    raise InvalidValueError(
+                        f"there is no column {column!r}; columns are {', '.join(map(repr, row))}"
+                    )
+                if row[column] is not None:
+                    yield from split_sentences(row[column])
+
+        return cls.from_sentences(sentences(), **arguments)
+
+    def __len__(self) -> int:
+        return len(self.space)
+
+    def __repr__(self) -> str:
+        return f"SentencePool({len(self)} sentences, {self.encoder.kind!r})"
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The entries, in row order."""
+        return self.space.words
+
+    def points(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return (m, n) float32 points of length 1; zeros for a text the encoder has nothing for.
+
+        Args:
+            texts: Any texts.
+        """
+        return _projected(self.encoder.encode(texts), self.offset, self.projection)
+
+    def look_up(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Return (m,) int64 rows of the nearest entries; −1, the unknown entry, for no vector.
+
+        The nearest is found exactly, in float64; of entries at one place the first is taken.
+
+        Args:
+            texts: Any texts.
+        """
+        points = self.points(texts)
+        rows = np.full(len(points), -1, dtype=np.int64)
+        known = np.any(points != 0, axis=1)
+        if known.any():
+            rows[known] = self._search.nearest(points[known])
+        return rows
+
+    def coverage(self, texts: Sequence[str]) -> dict[str, float]:
+        """Measure how near public texts are to the pool; for private ones the result is private.
+
+        Args:
+            texts: Texts of the kind that will be released, none of them from the pool.
+
+        Returns:
+            "unknown", the share of texts that the encoder has nothing for, and the quartiles
+            "25%", "50%", "75%" of the cosine between a text and its entry.
+        """
+        points, rows = self.points(texts), self.look_up(texts)
+        known = rows >= 0
+        cosines = np.sum(points[known] * self.space.vectors[rows[known]], axis=1)
+        found = {"unknown": float(1 - known.mean()) if len(rows) else 0.0}
+        if known.any():
+            quartiles = np.quantile(cosines, (0.25, 0.5, 0.75))
+            found |= dict(zip(("25%", "50%", "75%"), map(float, quartiles), strict=True))
+        return found
+
+    @lazy_property
+    def _search(self) -> ExactSearch:
+        return ExactSearch(np.ascontiguousarray(self.space.vectors, dtype=np.float32))
+
+    @lazy_property
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {"offset": self.offset, "projection": self.projection, **self.encoder.tensors}
+
+    @lazy_property
+    def digest(self) -> str:
+        """SHA-256 in hexadecimal of the entries, and of all that decides which one a text finds."""
+        bound = [self.space.digest, self.encoder.kind, self.encoder.digest]
+        return hashlib.sha256(
+            json.dumps([*bound, tensors.sha256(self._arrays)]).encode()
+        ).hexdigest()
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name_or_path: str | Path,
+        *,
+        revision: str | None = None,
+        cache_dir: str | Path | None = None,
+        token: str | bool | None = None,
+        local_files_only: bool = False,
+        force_download: bool = False,
+    ) -> "SentencePool":
+        """Load a pool that ships with the package, from a folder, or from the Hub.
+
+        Its encoder is loaded from where the pool says, and must not have changed.
+
+        Args:
+            name_or_path: Name of a built-in pool, a local folder, or a repository "namespace/name".
+            revision: Branch, tag or commit on the Hub; the main branch by default.
+            cache_dir: Cache of the Hub's files; ``$HF_HUB_CACHE`` by default.
+            token: A token for the Hub, True for the stored one, False for none.
+            local_files_only: Use what the cache has, and no network.
+            force_download: Fetch again what the cache has.
+
+        Raises:
+            InvalidValueError: If there is no such pool.
+            HubError: If the Hub refuses it or cannot be reached.
+            ArtifactError: If a file is missing, altered or of a newer format, or the encoder has
+                changed; names it.
+        """
+        access = HubOptions(cache_dir, token, local_files_only, force_download)
+        return cls.read(name_or_path, revision, access)
+
+    @classmethod
+    def read(
+        cls, name_or_path: str | Path, revision: str | None, access: HubOptions
+    ) -> "SentencePool":
+        """Load a pool; see `from_pretrained`."""
+        files = (*space_artifact.READ, ENCODER, ARRAYS)
+        source = resolve(name_or_path, files, revision, access, what="a pool of sentences")
+        path = source.folder / ENCODER
+        with source.errors_named():
+            entries = read_record(path, "expected the folder of a pool of sentences")
+            for name in ("format_version", "library_name"):
+                del entries[name]
+            require_fields(
+                path, entries, {"kind": str, "encoder": dict, "sha256": str, "space": str}
+            )
+            arrays = tensors.read(source.folder / ARRAYS, entries["sha256"])
+        space = space_artifact.load(EmbeddingSpace, source, None, False)
+        if space.digest != entries["space"]:
+            raise ArtifactError(f"{path} was made for other sentences than those beside it")
+        if entries["kind"] not in ENCODERS:
+            raise ArtifactError(
+                f"{path}: there is no encoder {entries['kind']!r}; encoders are "
+                f"{', '.join(ENCODERS)} (a newer version may have more: "
+                "run: pip install --upgrade hf-dxprivacy)"
+            )
+        offset, projection = (arrays.pop(name, np.empty(0)) for name in ("offset", "projection"))
+        if projection.shape != (len(offset), space.dim):
+            raise ArtifactError(f"{source.folder / ARRAYS}: this is no projection for {path}")
+        try:
+            encoder = ENCODERS[entries["kind"]].restored(entries["encoder"], arrays, source.options)
+        except (KeyError, TypeError) as error:
+            raise ArtifactError(f"{path}: the reference to the encoder is damaged") from error
+        return cls(space, encoder, offset, projection)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The space travels by its digest; so does that of a word encoder.
+        return type(self), (self.space, self.encoder, self.offset, self.projection)
+
+    def _save(self, folder: Path) -> None:
+        reference = self.encoder.reference
+        self.space._save(folder)
+        atomic_write(folder / ARRAYS, tensors.pieces(self._arrays))
+        write_record(
+            folder / ENCODER,
+            {
+                "kind": self.encoder.kind,
+                "encoder": reference,
+                "sha256": tensors.sha256(self._arrays),
+                "space": self.space.digest,
+            },
+        )
+
+    def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
+        cards.write_space_card(
+            folder,
+            self.digest,
+            commit=self.space.commit,
+            license=license,
+            name=name,
+            encoder={"kind": self.encoder.kind, **self.encoder.reference},
+        )
+
+    def _check_publishable(self, license: str | None) -> None:
+        cards.require_licence(license, self.space.provenance)
+
+
+def _projected(
+    vectors: NDArray[np.float64], offset: NDArray[np.float32], projection: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return the points of vectors, row by row; zeros for zeros.
+
+    A product of matrices may round otherwise for another number of rows, and a text must find the
+    same entry whatever is released beside it. In float64 the difference is far below what float32
+    keeps, and a tie within it is as good as any.
+    """
+    points = (vectors - offset) @ projection.astype(np.float64)
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    usable = np.any(vectors != 0, axis=1, keepdims=True) & (lengths > 1e-12)
+    return np.where(usable, points / np.where(usable, lengths, 1.0), 0.0).astype(np.float32)
+
+
+def _label_directions(
+    vectors: NDArray[np.float64], labels: Sequence[Any], dimensions: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return offset and projection of partial least squares from vectors to labels."""
+    if len(vectors) != len(labels) or len(set(labels)) < 2:
+        raise InvalidValueError(
+            f"expected a label for each of {len(vectors)} labelled texts, and two different ones "
+            f"at least; got {len(labels)} labels, {len(set(labels))} of them different"
+        )
+    names = sorted(set(labels), key=str)
+    targets = np.array([[label == name for name in names] for label in labels], dtype=np.float64)
+    regression = require("sklearn.cross_decomposition", "audit").PLSRegression(
+        n_components=min(dimensions, vectors.shape[1], len(vectors) - 1), scale=False
+    )
+    regression.fit(vectors, targets)
+    return vectors.mean(axis=0), regression.x_rotations_

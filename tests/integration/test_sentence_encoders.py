@@ -1,0 +1,62 @@
+"""Pools over an encoder of `transformers`."""
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_models import minilm
+
+from hf_dxprivacy import SentencePool, SentencePrivatizer
+from hf_dxprivacy.errors import ArtifactError, InvalidValueError
+from hf_dxprivacy.sentences import TransformersEncoder
+
+pytestmark = pytest.mark.slow
+
+SENTENCES = [
+    "The soup was cold and the waiter was rude.",
+    "A wonderful film with a great cast.",
+    "The patient complains about pain in the chest.",
+    "Please cancel my subscription at once.",
+    "The train to the city was late again.",
+    "He planted roses behind the old house.",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a pool of sentences over MiniLM."""
+    encoder = TransformersEncoder(minilm())
+    pool = SentencePool.from_sentences(SENTENCES, encoder, dimensions=5, progress=False)
+    path = tmp_path_factory.mktemp("pool")
+    pool.save_pretrained(path)
+    return path
+
+
+def test_near_texts_find_their_sentence(folder: Path) -> None:
+    pool = SentencePool.from_pretrained(folder)
+    texts = ["My dinner was not warm at all.", "What a fantastic movie!", "My heart hurts.", " "]
+    assert pool.look_up(texts).tolist() == [0, 1, 2, -1]
+    alone = np.concatenate([pool.points([text]) for text in texts])
+    np.testing.assert_array_equal(pool.points(texts), alone)
+    again = pickle.loads(pickle.dumps(pool))
+    assert again.digest == pool.digest
+    assert again.look_up(texts).tolist() == [0, 1, 2, -1]
+    released = SentencePrivatizer(pool, epsilon=1.0).privatize(texts)
+    assert set(released) <= set(SENTENCES)
+
+
+def test_another_model_is_refused(folder: Path, tmp_path: Path) -> None:
+    record = (folder / "encoder.json").read_text("utf-8")
+    digest = SentencePool.from_pretrained(folder).encoder.digest
+    assert digest in record
+    changed = tmp_path / "changed"
+    changed.mkdir()
+    for file in folder.iterdir():
+        (changed / file.name).write_bytes(file.read_bytes())
+    (changed / "encoder.json").write_text(record.replace(digest, "0" * 64), "utf-8")
+    with pytest.raises(ArtifactError, match="has changed since the pool was made"):
+        SentencePool.from_pretrained(changed)
+    (changed / "encoder.json").write_text(record.replace(str(minilm()), str(tmp_path)), "utf-8")
+    with pytest.raises(InvalidValueError, match="transformers cannot load"):
+        SentencePool.from_pretrained(changed)

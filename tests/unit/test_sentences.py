@@ -1,0 +1,340 @@
+"""Pools of sentences, and privatizers that release whole sentences."""
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from datasets import Dataset
+
+from hf_dxprivacy import EmbeddingSpace, PrivacyBudget, SentencePool, SentencePrivatizer
+from hf_dxprivacy.errors import (
+    ArtifactError,
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+)
+from hf_dxprivacy.mechanisms import ExactMechanism
+from hf_dxprivacy.sentences import WordEncoder, clean_sentences, split_sentences
+
+SEED = 314159265358979323846264338327950288
+KEY = bytes(range(40))
+SUBJECTS = ("soup", "waiter", "film", "doctor", "garden", "train")
+SAYINGS = (
+    "the {} was cold and late",
+    "i liked the {} a lot",
+    "please bring me another {} now",
+    "nobody knew where the {} went",
+    "a very old {} in the city",
+)
+SENTENCES = [saying.format(subject) for saying in SAYINGS for subject in SUBJECTS]
+TEXTS = [
+    "The soup was cold. The waiter was rude!",
+    "A film about a garden",
+    "",
+    " \n",
+    "日本語だけ",
+    "x",
+    "doctor " * 20_000,
+    *SENTENCES[::4],
+]
+
+
+@pytest.fixture(scope="module")
+def words() -> EmbeddingSpace:
+    known = sorted({word for sentence in SENTENCES for word in sentence.split()})
+    return EmbeddingSpace.from_vectors(known, np.random.default_rng(5).normal(size=(len(known), 8)))
+
+
+@pytest.fixture(scope="module")
+def pool(words: EmbeddingSpace) -> SentencePool:
+    return SentencePool.from_sentences(SENTENCES, words, dimensions=6, progress=False)
+
+
+def test_what_a_pool_leaves_out() -> None:
+    sentences = [
+        "a b",
+        "A good \n day.",
+        "A good day.",
+        "w " * 41,
+        "write to jo@example.org please",
+    ]
+    kept, left_out = clean_sentences([*sentences, "what a fucking mess this is"])
+    assert kept == ["A good day."]
+    assert left_out == {"length": 2, "duplicates": 1, "personal data": 1, "slurs": 1}
+    with pytest.raises(InvalidTypeError, match="got one string; pass a list"):
+        clean_sentences("one string")
+    with pytest.raises(InvalidTypeError, match="expected sentences, got a NoneType"):
+        clean_sentences(["this is fine", None])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ('Dr. Smith left. He said "no"!', ["Dr. Smith left.", 'He said "no"!']),
+        ("1. Bring it.\n2. Go.", ["1. Bring it.", "2. Go."]),
+        ("今天天气很好。我们去公园吧。", ["今天天气很好。", "我们去公园吧。"]),
+        ("It is late. 5", ["It is late. 5"]),
+        ("7", ["7"]),
+        (" \n ", []),
+    ],
+)
+def test_sentences_of_a_text(text: str, sentences: list[str]) -> None:
+    assert split_sentences(text) == sentences
+
+
+def test_a_vector_depends_on_its_text_alone(pool: SentencePool) -> None:
+    together = pool.encoder.encode(TEXTS)
+    alone = np.concatenate([pool.encoder.encode([text]) for text in TEXTS])
+    np.testing.assert_array_equal(together, alone)
+    np.testing.assert_array_equal(pool.look_up(TEXTS), [pool.look_up([t])[0] for t in TEXTS])
+    lengths = np.linalg.norm(together, axis=1)
+    np.testing.assert_allclose(lengths, [1, 1, 0, 0, 0, 0, *[1] * (len(TEXTS) - 6)])
+
+
+def test_a_sentence_of_the_pool_is_its_own_entry(pool: SentencePool) -> None:
+    assert pool.look_up(SENTENCES).tolist() == list(range(len(SENTENCES)))
+    assert pool.look_up(["", "日本語だけ"]).tolist() == [-1, -1]
+    assert pool.sentences == tuple(SENTENCES)
+    assert pool.coverage([*SENTENCES, ""])["50%"] == pytest.approx(1)
+    assert pool.coverage([*SENTENCES, ""])["unknown"] == pytest.approx(1 / 31)
+
+
+def test_rare_words_weigh_more(words: EmbeddingSpace) -> None:
+    encoder = WordEncoder(words).fitted(SENTENCES)
+    (the, city) = words.ids(["the", "city"])
+    weights = encoder.tensors["weights"]
+    assert 0 < weights[the] < weights[city] < 1
+    assert encoder.fitted(["the the the"]) is encoder
+
+
+def test_labels_of_public_texts_direct_a_pool(words: EmbeddingSpace) -> None:
+    labels = [text.split()[1] == "soup" for text in SENTENCES[:12]]
+    labelled = (SENTENCES[:12], labels)
+    pool = SentencePool.from_sentences(
+        SENTENCES, words, labelled=labelled, dimensions=2, progress=False
+    )
+    assert pool.space.dim == 2
+    with pytest.raises(InvalidValueError, match="two different ones at least; got 12 labels, 1"):
+        SentencePool.from_sentences(SENTENCES, words, labelled=(SENTENCES[:12], [1] * 12))
+
+
+def test_a_pool_of_a_dataset(words: EmbeddingSpace) -> None:
+    rows = Dataset.from_dict({"text": ["I liked the soup a lot. I liked the film a lot.", None]})
+    pool = SentencePool.from_dataset(rows, encoder=words, progress=False)
+    assert pool.sentences == ("I liked the soup a lot.", "I liked the film a lot.")
+    with pytest.raises(InvalidValueError, match="no column 'body'; columns are 'text'"):
+        SentencePool.from_dataset(rows, "body", encoder=words)
+
+
+@pytest.mark.parametrize("sentences", [[], ["日本 語 だけ です"], ["a b"]])
+def test_nothing_is_left_for_a_pool(words: EmbeddingSpace, sentences: list[str]) -> None:
+    with pytest.raises(InvalidValueError, match="no sentence is left for a pool"):
+        SentencePool.from_sentences(sentences, words)
+
+
+def test_a_pool_of_one_sentence(words: EmbeddingSpace) -> None:
+    pool = SentencePool.from_sentences(SENTENCES[:1], words, progress=False)
+    privatizer = SentencePrivatizer(pool, epsilon=1.0)
+    assert privatizer.privatize(["the soup", "", None]) == [SENTENCES[0], SENTENCES[0], None]
+
+
+# The guarantee
+
+
+@pytest.mark.parametrize("mechanism", ["hierarchical", "tem", "krr"])
+def test_no_log_ratio_is_above_the_bound(pool: SentencePool, mechanism: str) -> None:
+    privatizer = SentencePrivatizer(pool, mechanism, 1.3)
+    law = privatizer.mechanism
+    assert isinstance(law, ExactMechanism)
+    logs = np.log(law.probabilities(pool.look_up(TEXTS)))
+    largest = np.abs(logs[:, None] - logs[None]).max(axis=2)
+    bound = privatizer.guarantee.bound
+    bounds = np.array([[bound(a, b) for b in TEXTS] for a in TEXTS])
+    assert (largest <= bounds + 1e-9).all()
+    assert bounds.max() <= privatizer.guarantee.ldp_epsilon * (1 + 1e-12)
+    assert largest.max() > 0.5 * bounds.max()
+
+
+def test_released_sentences_have_the_law(pool: SentencePool) -> None:
+    privatizer = SentencePrivatizer(pool, epsilon=1.5)
+    law = privatizer.mechanism
+    assert isinstance(law, ExactMechanism)
+    text, draws = "the soup was hot", 20_000
+    expected = law.probabilities(pool.look_up([text]))[0] * draws
+    released = privatizer.privatize([text] * draws)
+    found = np.bincount([SENTENCES.index(str(r)) for r in released], minlength=len(SENTENCES))
+    statistic = ((found - expected) ** 2 / expected).sum()
+    # Chi-square with 29 degrees of freedom; exceeded with probability 1e-6.
+    assert statistic < 84.6
+
+
+def test_the_guarantee_says_what_is_protected(pool: SentencePool) -> None:
+    text = str(SentencePrivatizer(pool, epsilon=1.0).guarantee)
+    assert "ε·d-private per text" in text
+    assert "one of 30 public sentences" in text
+    by_sentence = SentencePrivatizer(pool, epsilon=1.0, unit="sentence").guarantee
+    assert "the number of sentences of each text" in str(by_sentence)
+    assert by_sentence.bound("I left. You left.", "I left.") == np.inf
+    two, one = ("The soup. The film.", "A train. A train."), ("The soup.", "A train.")
+    second = ("The film.", "A train.")
+    assert by_sentence.bound(*two) == pytest.approx(
+        by_sentence.bound(*one) + by_sentence.bound(*second)
+    )
+    with pytest.raises(InvalidTypeError, match="expected two texts, got a missing one"):
+        by_sentence.bound("a", None)
+
+
+# Rows in, rows out
+
+
+def test_rows_batches_workers_and_tables_agree(pool: SentencePool) -> None:
+    privatizer = SentencePrivatizer(pool, epsilon=2.0, seed=SEED, unit="sentence")
+    texts = [None, "The soup was cold. I liked the film!", *SENTENCES[:6]]
+    dataset = Dataset.from_dict({"text": texts, "stars": list(range(8))})
+    arguments = {"with_indices": True, "load_from_cache_file": False}
+    released = [
+        dataset.map(privatizer, **arguments),
+        dataset.map(privatizer, batched=True, batch_size=3, **arguments),
+        dataset.map(privatizer, batched=True, num_proc=2, **arguments),
+        dataset.with_format("arrow").map(privatizer, batched=True, **arguments),
+        dataset.with_format("pandas").map(privatizer, batched=True, **arguments),
+    ]
+    first = released[0]["text"][:]
+    assert first[0] is None
+    assert all(other.with_format(None)["text"][:] == first for other in released)
+    assert released[0]["stars"][:] == list(range(8))
+    frame = privatizer(pd.DataFrame({"text": texts}), indices=range(8))
+    assert frame["text"].isna()[0]
+    assert frame["text"].tolist()[1:] == first[1:]
+
+
+def test_a_user_always_gets_the_same_sentence_for_a_text(pool: SentencePool) -> None:
+    privatizer = SentencePrivatizer(
+        pool, epsilon=0.3, memoize="user", user_column="who", key=KEY, output_column="said"
+    )
+    rows = {"text": ["the soup"] * 40, "who": ["a", "b"] * 20}
+    said = privatizer(rows)["said"]
+    assert set(said[::2]) == {said[0]}
+    assert privatizer(rows)["said"] == said
+    many = privatizer({"text": ["the soup"] * 40, "who": list(range(40))})["said"]
+    assert len(set(many)) > 5
+    assert privatizer.guarantee.ldp_epsilon == np.inf
+    with pytest.raises(InvalidValueError, match="call the privatizer on rows"):
+        privatizer.privatize("the soup")
+
+
+def test_a_budget_is_charged_first(pool: SentencePool) -> None:
+    privatizer = SentencePrivatizer(pool, epsilon=1.0, budget=PrivacyBudget(1.0))
+    privatizer({"text": SENTENCES[:3]}, indices=[0, 1, 2])
+    with pytest.raises(BudgetExceededError, match="text"):
+        privatizer({"text": SENTENCES[:3]}, indices=[2, 3, 4])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"epsilon": None}, InvalidValueError, "epsilon"),
+        ({"unit": "word"}, InvalidValueError, "unit='word'"),
+        ({"memoize": "user", "key": KEY}, InvalidValueError, "need user_column="),
+        ({"user_column": "who"}, InvalidValueError, "need user_column="),
+        ({"epsilom": 2.0}, InvalidTypeError, "did you mean epsilon="),
+    ],
+)
+def test_arguments_that_are_refused(
+    pool: SentencePool, arguments: dict[str, object], error: type[Exception], match: str
+) -> None:
+    with pytest.raises(error, match=match):
+        SentencePrivatizer(pool, **{"epsilon": 1.0, **arguments})  # type: ignore[arg-type]
+
+
+def test_what_is_no_pool_or_no_text(pool: SentencePool, words: EmbeddingSpace) -> None:
+    with pytest.raises(InvalidTypeError, match="expected pool to be a SentencePool"):
+        SentencePrivatizer(words, epsilon=1.0)  # type: ignore[arg-type]
+    privatizer = SentencePrivatizer(pool, epsilon=1.0)
+    with pytest.raises(InvalidTypeError, match=r"column 'text', row 1 of the batch: .* got a list"):
+        privatizer({"text": ["a", ["b"]]})
+    with pytest.raises(InvalidTypeError, match="expected a text or a sequence of texts, got a int"):
+        privatizer.privatize(7)  # type: ignore[call-overload]
+    with pytest.raises(InvalidValueError, match="body"):
+        SentencePrivatizer(pool, epsilon=1.0, text_column="body")({"text": ["a"]})
+
+
+# Folders
+
+
+@pytest.fixture
+def stored(words: EmbeddingSpace, tmp_path: Path) -> Path:
+    """The folder of a pool whose encoder is stored beside it."""
+    words.save_pretrained(tmp_path / "words")
+    encoder = EmbeddingSpace.from_pretrained(tmp_path / "words")
+    pool = SentencePool.from_sentences(SENTENCES, encoder, progress=False)
+    pool.save_pretrained(tmp_path / "pool", license="mit")
+    return tmp_path / "pool"
+
+
+def test_a_stored_pool_comes_back(stored: Path) -> None:
+    pool = SentencePool.from_pretrained(stored)
+    assert (
+        pool.look_up(TEXTS[:2]).tolist()
+        == SentencePool.from_pretrained(stored).look_up(TEXTS[:2]).tolist()
+    )
+    again = pickle.loads(pickle.dumps(pool))
+    assert again.digest == pool.digest
+    card = (stored / "README.md").read_text("utf-8")
+    assert "30 public sentences" in card
+    assert pool.digest in card
+    assert str(stored.parent) not in card
+    privatizer = SentencePrivatizer(pool, epsilon=1.5, unit="sentence", seed=SEED)
+    privatizer.save_pretrained(stored.parent / "privatizer", license="mit")
+    loaded = SentencePrivatizer.from_pretrained(stored.parent / "privatizer", seed=SEED)
+    assert loaded.unit == "sentence"
+    assert loaded.privatize(TEXTS) == privatizer.privatize(TEXTS)
+    assert SentencePrivatizer.from_pretrained(stored, epsilon=1.5).pool.digest == pool.digest
+    card = (stored.parent / "privatizer" / "README.md").read_text("utf-8")
+    assert "Each sentence of a text is replaced" in card
+
+
+def test_a_pool_in_memory_says_how_to_be_saved(pool: SentencePool, tmp_path: Path) -> None:
+    with pytest.raises(InvalidValueError, match="the space is in memory only"):
+        pool.save_pretrained(tmp_path / "pool")
+
+
+def test_an_encoder_that_has_changed_is_refused(stored: Path, words: EmbeddingSpace) -> None:
+    words.rescale(2.0).save_pretrained(stored.parent / "words")
+    with pytest.raises(ArtifactError, match="the space was changed since"):
+        SentencePool.from_pretrained(stored)
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "match"),
+    [
+        ("sha256", "0" * 64, "encoder.safetensors"),
+        ("space", "0" * 64, "made for other sentences"),
+        ("kind", "tarot", "there is no encoder 'tarot'; encoders are words, transformers"),
+        ("encoder", {"name": "words"}, "the reference to the encoder is damaged"),
+        ("more", 1, "unknown more"),
+    ],
+)
+def test_damaged_pools_are_refused(stored: Path, entry: str, value: object, match: str) -> None:
+    path = stored / "encoder.json"
+    record = json.loads(path.read_text("utf-8")) | {entry: value}
+    path.write_text(json.dumps(record), "utf-8")
+    with pytest.raises(ArtifactError, match=match):
+        SentencePool.from_pretrained(stored)
+
+
+def test_a_space_is_no_pool(stored: Path) -> None:
+    with pytest.raises(ArtifactError, match="expected the folder of a pool of sentences"):
+        SentencePool.from_pretrained(stored.parent / "words")
+
+
+def test_a_privatizer_whose_pool_has_changed_is_refused(stored: Path) -> None:
+    pool = SentencePool.from_pretrained(stored)
+    SentencePrivatizer(pool, epsilon=1.0).save_pretrained(stored.parent / "privatizer")
+    other = SentencePool.from_sentences(SENTENCES[:9], pool.encoder, progress=False)
+    other.save_pretrained(stored)
+    with pytest.raises(ArtifactError, match="the space was changed since"):
+        SentencePrivatizer.from_pretrained(stored.parent / "privatizer")
