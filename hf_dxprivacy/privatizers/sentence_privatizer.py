@@ -203,7 +203,7 @@ class SentencePrivatizer(Privatizer):
     @overload
     def privatize(self, texts: str) -> str: ...
     @overload
-    def privatize(self, texts: Iterable[str | None]) -> list[str | None]: ...
+    def privatize(self, texts: Iterable[Any]) -> list[str | None]: ...
     def privatize(self, texts: Any) -> Any:
         """Privatize a text, or several.
 
@@ -233,21 +233,20 @@ class SentencePrivatizer(Privatizer):
         return released[0] if isinstance(texts, str) else released
 
     def _encode(self, name: str, cells: Sequence[Any], row_ids: RowIds) -> EncodedSentences:
-        rows: list[list[str] | None] = []
-        for position, cell in enumerate(cells):
-            if is_missing(cell):
-                rows.append(None)
-            elif not isinstance(cell, str):
-                raise InvalidTypeError(
-                    f"column {name!r}, row {row_ids.place(position)}: expected a text, got a "
-                    f"{type(cell).__name__}; join tokens to a text first"
-                )
-            elif self.unit == "text":
-                rows.append([cell])
-            else:
-                # A text of spaces is one sentence, so that it is hidden as any other.
-                rows.append(split_sentences(cell, self.language) or [cell])
+        rows = row_ids.read(cells, name, self._pieces)
         return EncodedSentences.encode(name, rows, row_ids, self.pool)
+
+    def _pieces(self, cell: Any) -> list[str] | None:
+        """Return what of a cell is looked up: the text, or its sentences."""
+        if is_missing(cell):
+            return None
+        if not isinstance(cell, str):
+            raise InvalidTypeError(
+                f"expected a text, got a {type(cell).__name__}; join tokens to a text first"
+            )
+        # A text of spaces is one sentence, so that it is hidden as any other.
+        whole = self.unit == "text"
+        return [cell] if whole else split_sentences(cell, self.language) or [cell]
 
     def _release(self, columns: Sequence[EncodedSentences]) -> dict[str, list[str | None]]:
         """Charge the budget, draw entries, and return all output columns."""

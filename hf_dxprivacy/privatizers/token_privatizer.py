@@ -62,7 +62,9 @@ class EncodedTokens(EncodedColumn):
     def visible(self, row: int) -> list[Any]:
         """Return the tokens that are kept, and None for each that is drawn anew."""
         part = slice(*self.offsets[row : row + 2])
-        pairs = zip(self.rows[row].tolist(), self.perturbed[part].tolist(), strict=True)
+        cell = self.rows[row]
+        assert cell is not None
+        pairs = zip(cell.tolist(), self.perturbed[part].tolist(), strict=True)
         return [None if perturbed else token for token, perturbed in pairs]
 
     def decode(self, outputs: Ids, tokens: Ids) -> list[Ids | None]:

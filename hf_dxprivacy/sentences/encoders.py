@@ -211,7 +211,7 @@ class TransformersEncoder(SentenceEncoder):
         return _normalized(encoded)
 
     @cached_property
-    def digest(self) -> str:  # type: ignore[override]
+    def digest(self) -> str:
         """SHA-256 of the parameters, the tokenizer and what else decides a vector."""
         digest = hashlib.sha256(f"{self.max_tokens} mean\n".encode())
         digest.update(self._rules.encode())
