@@ -15,9 +15,11 @@ HOUSE = runpy.run_path(str(ROOT / "scripts" / "house.py"))
 
 # Figure of scripts/house.py: the most it may be.
 LIMITS = {
-    "lines": 29_200,  # goal: 20,000 for the features of version 0.2
-    "core lines": 14_600,  # trees, shapes and two mechanisms took 1,400; goal: 9,000
-    "core modules": 70,  # goal: 60
+    # Goal: 20,000 for the features of version 0.2. Since then trees, shapes, "hierarchical" and "krr"
+    # took 1,700, whole sentences 1,000.
+    "lines": 26_200,
+    "core lines": 13_000,  # goal: 9,000, without these
+    "core modules": 68,  # goal: 60
     "entries": 25,
     "layers": 8,
     "exemptions": 0,
