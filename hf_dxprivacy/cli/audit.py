@@ -116,8 +116,8 @@ def attribution(args: argparse.Namespace) -> None:
     """Tell who wrote each text, from other texts of the same authors.
 
     Character 4-grams, random subsets of them, and the author with the largest cosine in most
-    subsets (Koppel, Schler, Argamon, 2011). Half of the rows, chosen at random, are those whose
-    authors the attacker knows.
+    subsets (Koppel, Schler, Argamon, 2011). The attacker knows the authors of a random half of the
+    rows, or of the share --known.
     """
     from hf_dxprivacy.audit import author_attribution
     from hf_dxprivacy.randomness import keyed_generator
@@ -233,9 +233,9 @@ def reconstruction(args: argparse.Namespace) -> None:
     """Tell each word from what it became.
 
     The adversary knows the space, the mechanism, epsilon and how frequent each word is, and guesses
-    the most probable word (Bayes' rule; exact for the mechanisms calibrated and tem, learned from
-    draws for the others). "unchanged" is the share of words that a reader has who takes the release
-    at its word. The texts must have been privatized without --oov drop.
+    the most probable word (Bayes' rule; exact for the exponential mechanisms hierarchical,
+    calibrated, tem and krr, learned from draws for the others). "unchanged" is the share of words
+    that stayed. The texts must have been privatized without --oov drop.
     """
     from hf_dxprivacy.audit import BayesAdversary, reconstruct_texts
     from hf_dxprivacy.mechanisms import create_mechanism
@@ -285,7 +285,7 @@ def _guarantee_arguments(add: Add) -> None:
     add_space(add)
     add_mechanism(add)
     add("--epsilon", type=positive, metavar="E", help="what the mechanism is given")
-    add("--inputs", type=at_least(2), metavar="N", help="compare so many words, not all or 200")
+    add("--inputs", type=at_least(2), metavar="N", help="words compared (all if exact, else 200)")
     about = "words drawn where the law is not known exactly (%(default)s)"
     add("--draws", type=at_least(1), default=1_000_000, metavar="N", help=about)
     about = "false-alarm rate of the draws (%(default)s)"
@@ -297,9 +297,9 @@ def _guarantee_arguments(add: Add) -> None:
 def guarantee(args: argparse.Namespace) -> None:
     """Check that a mechanism keeps its guarantee over the words of a space.
 
-    Exactly, over all pairs of words, for the mechanisms calibrated and tem (--inputs looks at some
-    of them only); by draws for the others, which finds faults but cannot prove that there are
-    none. The exit code is 1 if the guarantee is broken.
+    Exactly, over all pairs of words, for the exponential mechanisms hierarchical, calibrated, tem
+    and krr (--inputs looks at some words only); by draws for the others, which finds faults but
+    cannot prove that there are none. The exit code is 1 if the guarantee is broken.
     """
     from hf_dxprivacy.audit import verify_guarantee
     from hf_dxprivacy.files.writers import replacing

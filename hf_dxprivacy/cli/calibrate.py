@@ -56,9 +56,9 @@ def calibrate(args: argparse.Namespace) -> None:
       hf-dxprivacy calibrate english --mechanism hierarchical --epsilon 1 1.5 2 --report report.html
       hf-dxprivacy calibrate ./glove --mechanism laplace --epsilon 8 16 32 --max-nw 0.5
 
-    The exponential mechanisms (calibrated, tem) are measured exactly, the others by draws. With
-    --max-nw or --min-sw the largest of the epsilons is named at which every word that was looked at
-    meets the targets. Nothing but the space goes in, so that none of it is private.
+    The exponential mechanisms (hierarchical, calibrated, tem, krr) are measured exactly, the others
+    by draws. With --max-nw or --min-sw the largest of the epsilons is named at which every word
+    that was looked at meets the targets. Only the public space goes in, so none of it is private.
     """
     from hf_dxprivacy.calibration import sample_words, suggest_epsilon
     from hf_dxprivacy.files.writers import check_output

@@ -100,12 +100,13 @@ def privatize(args: argparse.Namespace) -> None:
       hf-dxprivacy privatize reviews.csv --output released.csv --text-column review \
           --mechanism hierarchical --epsilon 1.5
 
-    epsilon says how much may show: for any two words at a distance d in the space, no output is
-    more than e^(epsilon*d) times as likely for the one as for the other. Smaller hides more and
-    goes farther from the original. Distances in the built-in spaces are scaled so that 1 is the
-    median distance to the nearest neighbour. The bounds of the words of a text add up. The number
-    of words, the spaces and the punctuation are released as they are. The guarantee is printed at
-    the end; read it.
+    epsilon says how much may show: for any two words at a distance d, no output is more than
+    e^(epsilon*d) times as likely for the one as for the other. Smaller hides more and goes farther
+    from the original. For hierarchical, d is the logarithm of the number of words in the smallest
+    cluster with both; for krr it is 1. For the others it is a distance between vectors, scaled in
+    the built-in spaces so that 1 is the median distance to the nearest neighbour. The bounds of
+    the words of a text add up. The number of words, the spaces and the punctuation are released as
+    they are. The guarantee is printed at the end; read it.
 
     Formats: csv, tsv, jsonl and txt (one text a line), plain or .gz, and parquet, by the ending of
     the file name. Files may be larger than the memory. The output appears when it is complete.
