@@ -1,4 +1,4 @@
-"""What the benchmark scripts share: the development data, machine facts, tables, JSON."""
+"""Shared parts of the benchmarks: development data, machine facts, tables, JSON."""
 
 import argparse
 import gzip

@@ -1,4 +1,4 @@
-"""What releases keep and what they show: measures that the benchmarks of trees and tables share.
+"""Measures of what releases keep and show, for the benchmarks of trees and tables.
 
 Labelled texts are released as lists of words, so that a release has as many words as its original:
 numbers that are released beside each other may read as one. The vectors are GloVe 840B in 300

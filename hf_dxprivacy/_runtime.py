@@ -211,7 +211,7 @@ def full_float32(torch: Any) -> Iterator[None]:
 
 
 def _refused(device: str, error: Exception) -> InvalidValueError:
-    """Say what torch says, and the remedy."""
+    """Return an error with the message of torch and a remedy."""
     said = str(error).splitlines()[0]
     remedy = "take device='cpu'"
     if "forked" in said:

@@ -1,4 +1,4 @@
-"""What a mechanism or a privatizer promises, as an object that can be read, printed and stored."""
+"""Guarantees of mechanisms, privatizers and released n-grams, to read, print and store."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -72,7 +72,7 @@ def text_disclosures(
     unknown: str = "at the centroid of the space",
     shapes: bool = False,
 ) -> tuple[str, ...]:
-    """Say what a privatizer of texts releases beside the words, a sentence for each thing.
+    """Return sentences on what a privatizer of texts releases beside the words.
 
     Args:
         oov: Treatment of words out of vocabulary: "centroid", "drop" or "keep".
@@ -108,7 +108,7 @@ def text_disclosures(
 
 
 def token_disclosures(seeded: bool) -> tuple[str, ...]:
-    """Say what a privatizer of token ids releases beside the tokens; see `text_disclosures`."""
+    """Return sentences on what a privatizer of token ids releases beside the tokens."""
     sentences = (
         "A word is protected by the sum over its tokens, since one word may be several of them.",
         "Not covered, released as it is: the number of tokens, which special tokens (start, "
@@ -265,7 +265,7 @@ class CorpusGuarantee:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the statement rests on, one sentence each."""
+        """Assumptions of the statement, one sentence each."""
         return _EXACT if self.epsilon is None else _RESTS_ON
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The one place where entropy enters.
+"""Sources of noise: keyed ChaCha20 generators, one of each process, and streams for rows.
 
 Noise is drawn from ChaCha20, a cipher, and not from a statistical generator: an adversary who sees
 part of the released noise cannot continue the stream. By default every process has its own key from

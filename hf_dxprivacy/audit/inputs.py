@@ -24,7 +24,7 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class AuditTarget:
-    """Something that turns inputs into outputs, and what it promises for pairs of inputs.
+    """Random function of words under audit, with the ε·d that is claimed for pairs of inputs.
 
     Attributes:
         inputs: The m inputs, by name.
@@ -106,7 +106,7 @@ def of_callable(
     count: int,
     rng: np.random.Generator,
 ) -> AuditTarget:
-    """Return any random function of words, with the ε·d that is claimed for it."""
+    """Return the audit target of a callable, with the ε·d that is claimed for it."""
     if isinstance(words, str) or not all(isinstance(word, str) for word in words):
         raise InvalidTypeError("expected words to be a sequence of strings, to be drawn for")
     different = list(dict.fromkeys(words))

@@ -1,4 +1,4 @@
-"""Statistical check of the guarantee of anything that can be drawn from."""
+"""Statistical check of a guarantee, by draws from a mechanism or any other callable."""
 
 import math
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Choosing ε: what a mechanism does to words, and the largest ε that does enough."""
+"""Choice of ε: privacy statistics of words, and the largest ε that meets a target."""
 
 from hf_dxprivacy.calibration.measuring import privacy_statistics, sample_words
 from hf_dxprivacy.calibration.statistics import PrivacyStatistics, Summary

@@ -23,7 +23,7 @@ PERCENTILES = (5, 25, 50, 75, 95)
 
 @dataclass(frozen=True)
 class Summary:
-    """How statistics are spread over the words. Prints as a Markdown table.
+    """Distribution of the statistics over the words. Prints as a Markdown table.
 
     Attributes:
         words: Number of words.
@@ -47,7 +47,7 @@ class Summary:
 
 @dataclass(frozen=True, eq=False)
 class PrivacyStatistics:
-    """How a mechanism spreads each of m words over the vocabulary.
+    """Privacy statistics N_w, S_w and K_w of m words under a mechanism.
 
     Attributes:
         words: The m input words.

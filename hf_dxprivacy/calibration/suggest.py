@@ -63,7 +63,7 @@ FIRST, BLOCK = 16, 256
 
 @dataclass(frozen=True)
 class Targets:
-    """What every word has to meet.
+    """Targets that every word has to meet.
 
     Attributes:
         max_nw: Largest N_w that is allowed; None for any.

@@ -74,12 +74,12 @@ class Sweep:
 
     @property
     def statistics(self) -> PrivacyStatistics:
-        """Those of the first ε; words, draws, η and whether they are exact are those of all."""
+        """The statistics at the first ε; words, draws, η and `exact` are the same at every ε."""
         return self.steps[0].statistics
 
     @property
     def spread_name(self) -> str:
-        """What S_w counts here."""
+        """Definition of S_w in these figures, as words."""
         found = self.statistics
         if found.exact:
             return f"outputs that together hold {1.0 - found.eta:.0%} of the probability"

@@ -77,7 +77,7 @@ def audit(args: argparse.Namespace) -> None:
 
 
 def _add_data(add: Add, named: bool = True) -> None:
-    """Declare data and outputs, and what privatized them unless that has to be known in full."""
+    """Declare data and outputs, and a free name of the mechanism if it is only shown."""
     add("original", metavar="ORIGINAL", help="a file, or a dataset on the Hub")
     add("released", metavar="RELEASED", nargs="*" if named else "+", help="what was made of it")
     add("--text-column", default="text", metavar="NAME", help="(%(default)s)")
@@ -151,7 +151,7 @@ def _membership_arguments(add: Add) -> None:
 
 
 def membership(args: argparse.Namespace) -> None:
-    """Tell which texts a classifier was trained on, from what it says about the originals.
+    """Tell which texts a classifier was trained on, from its outputs for the originals.
 
     A classifier of averaged word vectors is trained on a part of RELEASED; an attacker who knows
     which texts another such classifier was trained on tells those of the first.
@@ -230,7 +230,7 @@ def _reconstruction_arguments(add: Add) -> None:
 
 
 def reconstruction(args: argparse.Namespace) -> None:
-    """Tell each word from what it became.
+    """Guess each word from its release.
 
     The adversary knows the space, the mechanism, epsilon and how frequent each word is, and guesses
     the most probable word (Bayes' rule; exact for the exponential mechanisms hierarchical,

@@ -85,7 +85,7 @@ def privatize_spark(
 
 
 class _Task:
-    """What Spark sends to its workers, with every task anew."""
+    """The function that Spark pickles with every task: the pickled job, loaded once a worker."""
 
     def __init__(self, job: Job) -> None:
         # Not as an attribute: Spark would unpickle it in every task, not once in a worker. What

@@ -66,7 +66,7 @@ ALPHABET, ALPHABET_SIZE = "wordnet-gloss", 5000
 
 
 def make_selector(name: str, texts: Iterable[str], epsilon: float | None) -> Selector | None:
-    """Return what finds the slots.
+    """Return a selector of slots.
 
     Args:
         name: "every-word" for no selector; "content-words" for all but stop words;
@@ -91,7 +91,7 @@ BASELINES = (ORIGINAL, RANDOM)
 
 @dataclass(frozen=True, eq=False)
 class Version:
-    """A way to release texts.
+    """A version of the texts: as they are, random, or privatized.
 
     Attributes:
         name: The mechanism, with λ if it has one, or the baseline.

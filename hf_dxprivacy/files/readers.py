@@ -86,7 +86,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Input:
-    """Where rows are read from: a file, standard input, or a dataset on the Hub."""
+    """Source of rows: a file, standard input, or a dataset on the Hub."""
 
     name: str  # "-" for standard input
     kind: str  # "csv", "tsv", "jsonl", "txt", "parquet" or "hub"

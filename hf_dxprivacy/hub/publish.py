@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Publishable(ABC):
-    """Something with state that is saved into a folder and pushed to the Hub.
+    """Base class of what is saved into a folder and pushed to the Hub.
 
     Attributes:
         published_files: Every file that a save may write. A push removes those of them that are

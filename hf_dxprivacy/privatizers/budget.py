@@ -163,7 +163,7 @@ class PrivacyBudget:
 
 
 def _exact(epsilon: float) -> Fraction:
-    """Return the number as it is written: three times 0.1 are 0.3."""
+    """Return the decimal fraction that a number is written as, so that 3 × 0.1 = 0.3."""
     return Fraction(repr(float(epsilon)))
 
 

@@ -20,7 +20,7 @@ FILE = PRIVATIZER
 
 @dataclass(frozen=True)
 class PrivatizerConfig:
-    """Decisions of a privatizer.
+    """Configuration of a privatizer: all that decides its law but a seed or key.
 
     Attributes:
         space: Where its space is found again: the ``name`` of a built-in space, of a repository on
@@ -44,7 +44,7 @@ class PrivatizerConfig:
     settings: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the decisions as JSON-ready values."""
+        """Return the configuration as JSON-ready values."""
         entries = asdict(self)
         settings: dict[str, Any] = entries.pop("settings")
         return entries | settings

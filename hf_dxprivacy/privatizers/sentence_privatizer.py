@@ -149,7 +149,7 @@ class SentencePrivatizer(Privatizer):
 
     @property
     def memoize(self) -> Memoize | None:
-        """What is always released in the same way: "row", "user", or nothing."""
+        """Unit that is always released in the same way: "row", "user", or None."""
         return None if self._noise is None else self._noise.unit
 
     @lazy_property

@@ -88,7 +88,7 @@ class Output(NamedTuple):
 
 
 class WordFigures(NamedTuple):
-    """What a mechanism does to one word."""
+    """Statistics and likeliest outputs of one word."""
 
     word: str
     kept: float | None  # N_w; None for a word out of vocabulary, which never stays

@@ -40,7 +40,7 @@ MOST_TICKS = 9
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A drawing, and the same in words.
+    """A figure with a title and an alternative text.
 
     Attributes:
         title: What it is of.

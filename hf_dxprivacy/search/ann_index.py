@@ -175,7 +175,7 @@ def build_index(vectors: NDArray[np.float32], kind: str) -> VectorIndex:
 
 
 def _configure(index: Any) -> None:
-    """Set what a factory string does not say."""
+    """Set parameters of training and search that no factory string holds."""
     graphs = [index]
     cells = faiss.try_extract_index_ivf(index)
     if cells is not None:
@@ -205,7 +205,7 @@ def _require_euclidean(index: Any, kind: str) -> None:
 
 
 def _reason(error: RuntimeError) -> str:
-    """Return what faiss says, without the place in its source."""
+    """Return the message of a faiss error without its place in the source."""
     return re.sub(r"^Error in .*? at \S+:\d+: (Error: )?", "", str(error), flags=re.DOTALL).strip()
 
 

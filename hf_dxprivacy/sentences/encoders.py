@@ -46,7 +46,7 @@ class SentenceEncoder(ABC):
     @property
     @abstractmethod
     def reference(self) -> dict[str, Any]:
-        """Where it is found again, and its "digest"."""
+        """Reference by which the encoder is loaded again, with its "digest"."""
 
     @property
     def tensors(self) -> dict[str, NDArray[Any]]:
@@ -123,7 +123,7 @@ class WordEncoder(SentenceEncoder):
 
     @property
     def digest(self) -> str:
-        """That of the space."""
+        """Digest of the space."""
         return self.space.digest
 
     @property

@@ -281,7 +281,7 @@ class LowTransitionSelector(Selector, Publishable):
 
 
 def _too_small(config: ReleaseConfig, size: int) -> str:
-    """Say what would do, from what is public alone: no count of the corpus is in the message."""
+    """Return the error text for a corpus that is too small; it shows no count of the corpus."""
     if config.epsilon is None:
         return (
             f"no n-gram of two words occurs {config.min_count} times; give more texts, or a "

@@ -81,7 +81,7 @@ class ReleaseConfig:
         require_at_least(2, "the start of a record is a symbol too", l_max=self.l_max)
 
     def plain(self) -> "ReleaseConfig":
-        """Return the same with Python's own numbers, which JSON has, for those of NumPy."""
+        """Return a copy with numbers of Python for those of NumPy, which JSON lacks."""
         epsilon = None if self.epsilon is None else float(self.epsilon)
         return ReleaseConfig(epsilon, int(self.n_max), int(self.l_max), int(self.min_count))
 
@@ -91,7 +91,7 @@ class ReleaseConfig:
         return np.asarray(self.l_max / (budget * np.asarray(share)))
 
     def threshold(self, scale: Floats | float, candidates: Ids | int) -> Floats:
-        """Return what counts have to reach, given the scale and the number of candidates."""
+        """Return the thresholds of counts for scales of noise and numbers of candidates."""
         expected = np.log(np.asarray(candidates) / (2 * SPURIOUS))
         return np.maximum(scale * expected, float(self.min_count))
 

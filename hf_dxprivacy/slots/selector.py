@@ -52,7 +52,7 @@ class Selector(ABC):
         return tuple(dict.fromkeys(name for part in self.parts for name in part.columns))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what this is made again from, beside its parts, as JSON-ready values.
+        """Return the settings of the selector without those of its parts, as JSON-ready values.
 
         Raises:
             InvalidValueError: If it cannot be stored.
@@ -86,7 +86,7 @@ _OPERATORS: dict[str, np.ufunc] = {"|": np.logical_or, "&": np.logical_and, "~":
 
 
 class _Combined(Selector):
-    """The words that an operator leaves of the masks of one or two selectors."""
+    """Union, intersection or complement of selectors."""
 
     def __init__(self, operator: str, *parts: Selector) -> None:
         self._operator = operator
@@ -210,7 +210,7 @@ class ShareSelector(Selector):
 
 
 def _spread(mask: Mask, count: int) -> Mask:
-    """Return the mask of `count` words of a mask, at even distances."""
+    """Return a mask of `count` of the words of a mask, evenly spaced."""
     positions, spread = np.flatnonzero(mask), np.zeros_like(mask)
     spread[positions[np.arange(count) * len(positions) // max(count, 1)]] = True
     return spread

@@ -118,7 +118,7 @@ def from_relations(words: Sequence[str], relations: Iterable[tuple[str, str]]) -
 
 @dataclass
 class _Clusters:
-    """The A clusters that are left.
+    """Clusters that are not merged yet, A of them.
 
     Of each the mean and the number of its points, its number in the tree, the position of the
     nearest other cluster, −1 if not known, and the dissimilarity to it.

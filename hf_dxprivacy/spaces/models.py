@@ -91,7 +91,7 @@ class TransformersModel:
 
     @property
     def origin(self) -> dict[str, str]:
-        """Where this comes from, for the provenance of what is made of it."""
+        """Source of the model, for the provenance of a space."""
         if self.commit is None:
             return {"source": Path(self.name).resolve().name}
         return {"source": self.commit.repo_id, "commit": self.commit.sha}

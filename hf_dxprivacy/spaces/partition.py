@@ -231,12 +231,12 @@ class Partition:
     # Overridden for a device of torch.
 
     def _columns(self, rows: int) -> int:
-        """Return how many words so many inputs are multiplied with at once."""
+        """Return the number of words in one matrix product, for a number of inputs."""
         del rows
         return COLUMNS
 
     def _moved(self, array: NDArray[Any]) -> Any:
-        """Return an array where products are computed."""
+        """Return an array on the device of the products."""
         return array
 
     def _products(self, places: slice, queries: NDArray[np.floating]) -> Any:

@@ -116,7 +116,7 @@ class _Rows:
 
     @property
     def wanted(self) -> int | None:
-        """How many more rows to take; None for all."""
+        """Number of rows still to take; None for all."""
         return None if self._limit is None else self._limit - len(self.words)
 
     def where(self, row: int) -> str:

@@ -300,7 +300,7 @@ def _kind(value: object) -> str:
 
 
 def is_missing(value: object) -> bool:
-    """Tell whether this is None, or pandas' way of saying so."""
+    """Tell whether a value is missing: None, NaN or `pandas.NA`."""
     if isinstance(value, float):
         return value != value
     return value is None or type(value).__name__ == "NAType"

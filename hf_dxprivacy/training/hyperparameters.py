@@ -105,7 +105,7 @@ class PoincareConfig:
 
     @property
     def all_epochs(self) -> int:
-        """Epochs of the refinement included."""
+        """Number of epochs, with those of the refinement."""
         return self.epochs + self.refinement
 
     def rate(self, epoch: int) -> float:
@@ -130,7 +130,7 @@ class PoincareConfig:
         return self.refinement > 0 and epoch >= self.epochs
 
     def _passed(self, epoch: int) -> float:
-        """Return the part that is over of the time after the burn-in, or of the refinement."""
+        """Return the elapsed share of the epochs after the burn-in, or of the refinement."""
         if self.refines(epoch):
             return (epoch - self.epochs) / self.refinement
         return max(0, epoch - self.burn_in) / max(1, self.epochs - self.burn_in)

@@ -144,7 +144,7 @@ def _rank(
 
 
 def _count_before(others: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return how many of the others come before each wanted one, ascending; equals do."""
+    """Return how many others are at most as large as each wanted number, in ascending order."""
     ordered = np.sort(wanted)
     near = others[others <= ordered[-1]]
     first = np.searchsorted(ordered, near, side="left")

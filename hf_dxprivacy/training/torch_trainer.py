@@ -122,7 +122,7 @@ class TorchDescent(Descent):
         return torch.where(uniform() < share, near, drawn)
 
     def _is_above(self, nodes: Any, drawn: Any) -> Any:
-        """Mark what is no other node to compare with: classes of a node, and itself."""
+        """Mark the drawn nodes that are no negatives: classes of the node, and itself."""
         wanted = nodes[:, None] * self.size + drawn
         place = torch.searchsorted(self.keys, wanted).clamp_max(len(self.keys) - 1)
         return (self.keys[place] == wanted) | (drawn == nodes[:, None])

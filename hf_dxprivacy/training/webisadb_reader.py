@@ -262,7 +262,7 @@ class Segments:
         return end, last
 
     def _path(self, part: Part, start: int) -> Path:
-        """Return the place of a segment, another one if anything differs that it depends on."""
+        """Return the file of a segment, named by a digest of all that its sums depend on."""
         name = str(Path(part.name).resolve())
         source = json.dumps([_FORMAT, BLOCK, name, part.version, self._vocabulary])
         digest = hashlib.sha256(source.encode()).hexdigest()[:24]
