@@ -62,7 +62,7 @@ class ExponentialMechanism(ExactMechanism):
     @property
     def metric(self) -> str:
         """Name of the metric of the guarantee."""
-        return f"{super().metric} truncated at γ = {self.radius:.4g}"
+        return f"{super().metric} truncated at γ = {upward(self.radius)}"
 
     @property
     def diameter(self) -> float:

@@ -69,6 +69,17 @@ def test_every_printed_bound_holds() -> None:
         assert value <= float(upward(value)) <= value * (1 + 1.1e-3)
 
 
+@pytest.mark.parametrize("epsilon", [0.7, 1.3, 2.1, 3.9])
+def test_the_printed_truncation_is_no_shorter_than_the_true_one(
+    euclidean_space: EmbeddingSpace, epsilon: float
+) -> None:
+    """A shorter one would state a smaller log-ratio for words farther apart than it."""
+    for kind in (TruncatedExponential, CalibratedExponential):
+        mechanism = kind(euclidean_space, epsilon)
+        printed = float(mechanism.metric.rpartition("γ = ")[2])
+        assert mechanism.radius <= printed <= 1.0011 * mechanism.radius
+
+
 def test_dictionary_is_strict_json() -> None:
     stored = GUARANTEE.to_dict()
     assert json.loads(json.dumps(stored, allow_nan=False)) == stored
