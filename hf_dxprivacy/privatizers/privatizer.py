@@ -22,7 +22,13 @@ from hf_dxprivacy.errors import (
 )
 from hf_dxprivacy.guarantee import PrivacyGuarantee
 from hf_dxprivacy.hub import ArtifactSource, HubOptions, Publishable, builtin_names, cards, resolve
-from hf_dxprivacy.mechanisms import MECHANISMS, Mechanism, required_index, resolve_mechanism
+from hf_dxprivacy.mechanisms import (
+    MECHANISMS,
+    Mechanism,
+    check_options,
+    required_index,
+    resolve_mechanism,
+)
 from hf_dxprivacy.privatizers import config
 from hf_dxprivacy.privatizers.budget import BudgetUnit, PrivacyBudget
 from hf_dxprivacy.privatizers.config import PrivatizerConfig
@@ -222,6 +228,8 @@ class Privatizer(SetOnce, Publishable):
         make: Callable[..., P] = cls
         name, commit = stored.space["name"], stored.space["commit"]
         try:
+            # An option of another name would be an argument of the privatizer, such as a seed.
+            check_options(stored.mechanism, stored.options)
             index = required_index(stored.mechanism, stored.options)
             space = cls._read_space(name, commit, source.options, index)
             require_digest(stored.space, space.digest)
