@@ -1,5 +1,6 @@
 """Readers of word vectors: GloVe, word2vec and fastText files, plain or gzip, as streams."""
 
+import codecs
 import gzip
 import io
 import zlib
@@ -185,7 +186,8 @@ def _read(source: _Source, limit: int | None) -> Vectors:
             f"{path}, line 1: longer than {_LONGEST_FIRST} bytes; expected GloVe or word2vec text, "
             "word2vec binary or fastText .vec"
         )
-    first = first.rstrip(b" \r\n")
+    # The byte order mark that programs for Windows write is no part of the first word.
+    first = first.removeprefix(codecs.BOM_UTF8).rstrip(b" \r\n")
     header = first.split()
     if len(header) == 2 and all(n.isdigit() and len(n) <= _LONGEST_COUNT for n in header):
         count, dim = map(int, header)

@@ -1,5 +1,6 @@
 """Files of word vectors: what is accepted comes out right, what is not is named."""
 
+import codecs
 import gzip
 import tracemalloc
 from collections.abc import Callable
@@ -41,6 +42,14 @@ def windows(words: list[str], vectors: np.ndarray) -> bytes:
     return word2vec_text(words, vectors).replace(b"\n", b"\r\n")
 
 
+def marked(words: list[str], vectors: np.ndarray) -> bytes:
+    return codecs.BOM_UTF8 + glove(words, vectors)
+
+
+def marked_header(words: list[str], vectors: np.ndarray) -> bytes:
+    return codecs.BOM_UTF8 + word2vec_text(words, vectors)
+
+
 def unfinished(words: list[str], vectors: np.ndarray) -> bytes:
     return glove(words, vectors).rstrip(b"\n")
 
@@ -69,6 +78,8 @@ WRITERS = [
     word2vec_text,
     fasttext,
     windows,
+    marked,
+    marked_header,
     unfinished,
     scientific,
     binary,
