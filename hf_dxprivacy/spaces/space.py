@@ -340,7 +340,7 @@ class EmbeddingSpace(Distances, Publishable):
             tree = linkage.from_relations(self.words, relations)
         else:
             tree = linkage.build(self.vectors, self.metric, method, progress)
-        return self._with(hierarchy=tree, location=None, commit=None)
+        return self.with_hierarchy(tree)
 
     def with_hierarchy(self, tree: Hierarchy | None) -> "EmbeddingSpace":
         """Return this space with another tree over its words, or with none.
@@ -352,7 +352,12 @@ class EmbeddingSpace(Distances, Publishable):
             raise InvalidValueError(
                 f"expected a tree over {len(self)} words, got one over {len(tree)}"
             )
-        return self._with(hierarchy=tree, location=None, commit=None)
+        figures, measured = self.figures, self.figures.get("mechanisms")
+        if isinstance(measured, dict):
+            # Those of "hierarchical" were measured with the tree before.
+            kept = {name: points for name, points in measured.items() if name != "hierarchical"}
+            figures = figures | {"mechanisms": kept}
+        return self._with(hierarchy=tree, figures=figures, location=None, commit=None)
 
     def rescale(self, factor: float) -> "EmbeddingSpace":
         """Return a space with every distance multiplied by a factor; a tree stays as it is.
@@ -360,7 +365,9 @@ class EmbeddingSpace(Distances, Publishable):
         Euclidean vectors are multiplied; a Poincaré space keeps its points and multiplies `scale`.
         """
         require_positive(factor=factor)
-        total = float(factor) * self.provenance.get("rescaled_by", 1.0)
+        before = self.provenance.get("rescaled_by", 1.0)
+        require_positive(**{"provenance['rescaled_by']": before})
+        total = float(factor) * before
         provenance = self.provenance | {"rescaled_by": total}
         vectors, scale = self.vectors, self.scale
         if self.metric == "poincare":

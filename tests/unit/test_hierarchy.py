@@ -243,6 +243,14 @@ def test_tree_is_saved_loaded_and_pickled(with_tree: EmbeddingSpace, folder: Pat
     assert EmbeddingSpace.from_pretrained(folder).hierarchy is None
 
 
+def test_figures_of_another_tree_are_not_kept(with_tree: EmbeddingSpace) -> None:
+    points = {"hierarchical": [{"epsilon": 1.0}], "tem": [{"epsilon": 2.0}]}
+    measured = with_tree.with_figures({"unit": 1.0, "mechanisms": points})
+    for changed in (measured.with_hierarchy(None), measured.build_hierarchy("ward", False)):
+        assert changed.figures == {"unit": 1.0, "mechanisms": {"tem": points["tem"]}}
+    assert measured.figures["mechanisms"] == points
+
+
 def test_branches_are_drawn_with_known_words() -> None:
     words = ["the", "soup", "stew", "broth", "doctor", "nurse", *(f"w{k}" for k in range(400))]
     # Rows 0 … 405; 406 is the root, 407 food, 408 soups in it, 409 a cluster too large to draw.

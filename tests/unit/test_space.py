@@ -7,6 +7,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -198,6 +199,18 @@ def test_rescaling_multiplies_every_distance(space: EmbeddingSpace, factor: floa
 def test_rescaling_needs_a_positive_factor(space: EmbeddingSpace, factor: float) -> None:
     with pytest.raises(InvalidValueError, match="expected factor > 0 and finite"):
         space.rescale(factor)
+
+
+@pytest.mark.parametrize(
+    ("stored", "kind"), [("2", InvalidTypeError), (None, InvalidTypeError), (-1, InvalidValueError)]
+)
+def test_rescaling_needs_a_number_as_the_factor_so_far(
+    stored: object, kind: type[Exception]
+) -> None:
+    space = EmbeddingSpace.from_vectors(["a", "b"], np.eye(2, dtype=np.float32))
+    space = replace(space, provenance={"rescaled_by": stored})
+    with pytest.raises(kind, match=r"provenance\['rescaled_by'\]"):
+        space.rescale(2.0)
 
 
 @pytest.mark.parametrize(
