@@ -107,7 +107,7 @@ def text_disclosures(
     return tuple(sentences)
 
 
-def token_disclosures(seeded: bool) -> tuple[str, ...]:
+def token_disclosures(seeded: bool, unknown: str) -> tuple[str, ...]:
     """Return sentences on what a privatizer of token ids releases beside the tokens."""
     sentences = (
         "A word is protected by the sum over its tokens, since one word may be several of them.",
@@ -116,7 +116,7 @@ def token_disclosures(seeded: bool) -> tuple[str, ...]:
         "Not covered, left as they are: other columns made from the text, such as the text itself, "
         "offset_mapping, or labels that hold token ids.",
         "Tokens that the space lacks are replaced too, the one for unknown words among them: all "
-        "of them are one input, at the centroid of the space.",
+        f"of them are one input, {unknown}.",
         _BESIDE_THE_ROWS,
     )
     return (*sentences, _SEEDED) if seeded else sentences
@@ -125,7 +125,7 @@ def token_disclosures(seeded: bool) -> tuple[str, ...]:
 def sentence_disclosures(
     unit: str, entries: int, seeded: bool, memoize: str | None = None
 ) -> tuple[str, ...]:
-    """Say what a privatizer of whole texts or sentences rests on and releases; see above.
+    """Say what a privatizer of whole texts or sentences rests on, and what it releases.
 
     Args:
         unit: "text" or "sentence".

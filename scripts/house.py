@@ -34,7 +34,7 @@ PACKAGE = ROOT / "hf_dxprivacy"
 
 # What turns batches into batches; every other room only looks at it. Besides these, the modules
 # at the top level.
-CORE = ("text", "spaces", "search", "noise", "mechanisms", "hub", "cards", "privatizers")
+CORE = ("text", "spaces", "search", "noise", "mechanisms", "hub", "sentences", "privatizers")
 
 # No module can be imported under these names, or it is the package itself.
 NO_ENTRIES = ("__init__.py", "__pycache__", "py.typed")

@@ -1,4 +1,4 @@
-"""Result of the check of a guarantee."""
+"""`GuaranteeCheck`: what the verification of a guarantee found."""
 
 import math
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""Audit targets, their inputs, and the pairs of inputs on which faults show."""
+"""Inputs of the verification: words, the unknown word, and pairs on which faults show."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence

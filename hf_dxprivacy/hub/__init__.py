@@ -1,4 +1,4 @@
-"""Artifacts in folders and on the Hub, and their cards; knows no mechanism and no space."""
+"""Artifacts in folders and on the Hub, and their cards; imports neither mechanisms nor spaces."""
 
 from hf_dxprivacy.hub.artifact import cache_dir, read_artifact, update_config, write_artifact
 from hf_dxprivacy.hub.atomic import atomic_write

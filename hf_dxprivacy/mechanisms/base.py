@@ -53,7 +53,8 @@ class Mechanism(SetOnce, ABC):
     """A random map from words to words of one space, private for a metric on the words.
 
     The inputs are the words of the space and one symbol that stands for everything out of
-    vocabulary (id −1), placed at the space's centroid. The outputs are the words of the space.
+    vocabulary (id −1), placed at the space's centroid unless the mechanism has a metric of its own.
+    The outputs are the words of the space.
 
     Args:
         space: Where the words lie.
@@ -225,7 +226,7 @@ class Mechanism(SetOnce, ABC):
         return self.space.neighbour_distances()
 
     def word_bound(self, word_a: str, word_b: str) -> float:
-        """Return ε·d for two words; a word that is not in the space counts as the centroid."""
+        """Return ε·d for two words; one that is not in the space is the unknown word."""
         ids = self.space.ids([word_a, word_b])
         return self.id_bound(ids[:1], ids[1:])
 
@@ -236,6 +237,13 @@ class Mechanism(SetOnce, ABC):
 
     def _assumptions(self) -> tuple[str, ...]:
         return ()
+
+    @property
+    def unknown_input(self) -> str:
+        """Where the input that stands for everything out of vocabulary is, for statements."""
+        if self.own_metric:
+            return "which becomes any word of the space with the same probability"
+        return "at the centroid of the space"
 
     @lazy_property
     def caution(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Samplers of noise laws, one law a file. They know of numbers only, not of words."""
+"""Samplers of noise: Euclidean, hyperbolic, and a Metropolis walk. They know numbers, no words."""
 
 from hf_dxprivacy.noise.hyperbolic import ball_points, lebesgue_radius, riemannian_laplace_radius
 from hf_dxprivacy.noise.laplace import multivariate_laplace, uniform_directions

@@ -1,4 +1,4 @@
-"""The uniform law on a sphere, by normalising Gaussian vectors."""
+"""Multivariate Laplace noise, and uniform directions by normalising Gaussian vectors."""
 
 from typing import Any
 

@@ -199,11 +199,7 @@ class DxPrivatizer(Privatizer):
         disclosures = text_disclosures(
             *(self.oov, self.case, len(self.stopwords)),
             *(self.seed is not None, self.memoize),
-            unknown=(
-                "which becomes any word of the space with the same probability"
-                if self.mechanism.own_metric
-                else "at the centroid of the space"
-            ),
+            unknown=self.mechanism.unknown_input,
             shapes=bool(self.space.shapes),
         )
         # Whether any word may have been any other, as far as a release shows for certain. A word

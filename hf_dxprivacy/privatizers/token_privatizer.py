@@ -175,7 +175,10 @@ class TokenPrivatizer(Privatizer):
         return replace(
             bare,
             unit="token",
-            assumptions=(*bare.assumptions, *token_disclosures(self.seed is not None)),
+            assumptions=(
+                *bare.assumptions,
+                *token_disclosures(self.seed is not None, self.mechanism.unknown_input),
+            ),
             log_ratio_bound=self._bound,
         )
 

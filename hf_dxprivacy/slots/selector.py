@@ -1,4 +1,4 @@
-"""Contract of a selector, which marks the words that are perturbed; combinations; stop words."""
+"""Selectors, which mark the words that are perturbed; their combinations; selectors by words."""
 
 import math
 from abc import ABC, abstractmethod

@@ -18,8 +18,8 @@ LIMITS = {
     # Goal: 20,000 for the features of version 0.2. Since then trees, shapes, "hierarchical" and
     # "krr" took 1,700, whole sentences 1,000.
     "lines": 26_200,
-    "core lines": 13_000,  # goal: 9,000, without these
-    "core modules": 68,  # goal: 60
+    "core lines": 13_800,  # goal: 9,000, without these
+    "core modules": 69,  # goal: 60
     "entries": 25,
     "layers": 8,
     "exemptions": 0,
@@ -33,7 +33,7 @@ PATH_LIMITS = {
     "from_pretrained": (72, 21),  # nearly all of them check what is loaded; goal: 40, 12
     "hf-dxprivacy privatize": (260, 35),  # goal: 120, 20
     "suggest_epsilon": (70, 16),
-    "save_pretrained": (55, 16),
+    "save_pretrained": (57, 17),  # a reference to the space is made by a module of its own
 }
 
 

@@ -431,6 +431,17 @@ def test_the_guarantee_is_per_token(noisy: TokenPrivatizer) -> None:
     assert "seed" not in shown
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "unknown"),
+    [("tem", "at the centroid of the space"), ("krr", "which becomes any word of the space with")],
+)
+def test_the_guarantee_says_where_unknown_tokens_are(
+    euclidean_space: EmbeddingSpace, tokenizer: Tokenizer, mechanism: str, unknown: str
+) -> None:
+    privatizer = TokenPrivatizer(euclidean_space, tokenizer, mechanism, 2.0)
+    assert f"all of them are one input, {unknown}" in str(privatizer.guarantee)
+
+
 def test_a_seed_is_named_in_the_guarantee(
     euclidean_space: EmbeddingSpace, tokenizer: Tokenizer
 ) -> None:
