@@ -1,8 +1,7 @@
 """Pools of public sentences: a whole text is looked up, and a whole sentence released."""
 
 from hf_dxprivacy.sentences.encoders import SentenceEncoder, TransformersEncoder, WordEncoder
-from hf_dxprivacy.sentences.pool import SentencePool, clean_sentences
-from hf_dxprivacy.sentences.splitting import split_sentences
+from hf_dxprivacy.sentences.pool import SentencePool, clean_sentences, split_sentences
 
 __all__ = [
     "SentenceEncoder",
