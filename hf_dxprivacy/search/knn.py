@@ -167,15 +167,7 @@ def _scan(queries: Single, vectors: Single, run: tuple[int, int]) -> tuple[Rows,
 
 
 def nearest_euclidean(queries: NDArray[np.floating], vectors: Single) -> Rows:
-    """Return the row of the nearest vector for each query; see `ExactSearch`.
-
-    Args:
-        queries: (m, n) finite vectors; taken in float32.
-        vectors: (V, n) float32, C-contiguous.
-
-    Returns:
-        (m,) int64 rows of `vectors`.
-    """
+    """Return (m,) rows of the nearest vectors; see `ExactSearch`."""
     return ExactSearch(vectors).nearest(queries)
 
 
@@ -288,12 +280,7 @@ def nearest_to_sums(
     return nearest
 
 
-def _largest_sums(
-    own: Single,
-    shared: Single,
-    nearest: Rows,
-    margins: Single,
-) -> None:
+def _largest_sums(own: Single, shared: Single, nearest: Rows, margins: Single) -> None:
     """Fill in the largest entry of each own[i] + shared[j], and by how much it is the largest."""
     step = max(1, SUM_BYTES // (4 * own.shape[1]))
 
