@@ -3,14 +3,13 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy._runtime import CPU, require
+from hf_dxprivacy._runtime import CPU, lazy_property, require
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError, require_at_least
 from hf_dxprivacy.hub import HubOptions
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -210,7 +209,7 @@ class TransformersEncoder(SentenceEncoder):
         encoded[empty] = 0.0
         return _normalized(encoded)
 
-    @cached_property
+    @lazy_property
     def digest(self) -> str:
         """SHA-256 of the parameters, the tokenizer and what else decides a vector."""
         digest = hashlib.sha256(f"{self.max_tokens} mean\n".encode())

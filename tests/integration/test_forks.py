@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import hf_dxprivacy
 from hf_dxprivacy import EmbeddingSpace
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "fork_safety.py"
@@ -24,6 +25,13 @@ def test_no_child_hangs(euclidean_space: EmbeddingSpace) -> None:
     # Far more than any child takes, also on a busy machine; one with a lock that nobody releases
     # waits for ever.
     assert hung(euclidean_space, forks=40, patience=120.0) == 0
+
+
+def test_no_lazy_attribute_has_a_lock() -> None:
+    """Threads that are seldom between two instructions of one property would show it seldom."""
+    package = Path(hf_dxprivacy.__file__).parent
+    using = {p.name for p in package.rglob("*.py") if "cached_property" in p.read_text("utf-8")}
+    assert using == {"_runtime.py"}
 
 
 def test_a_child_that_hangs_is_counted() -> None:
