@@ -29,6 +29,10 @@ def check(root: Path) -> "subprocess.CompletedProcess[str]":
     )
 
 
+def test_cards_are_of_spaces_that_ship() -> None:
+    assert sorted(card.stem for card in CARDS.glob("*.md")) == sorted(builtin_names())
+
+
 def test_cards_are_what_the_script_renders() -> None:
     done = check(ROOT)
     assert done.returncode == 0, done.stderr

@@ -99,3 +99,13 @@ def test_scripts_exist_and_have_their_options(name: str, command: str) -> None:
     text = (ROOT / script).read_text("utf-8") + (ROOT / "benchmarks/common.py").read_text("utf-8")
     for option in (argument for argument in arguments if argument.startswith("--")):
         assert f'"{option}"' in text, f"{name}: {script} has no {option}"
+
+
+def test_the_oldest_versions_are_the_lower_bounds() -> None:
+    """What `make test-oldest` installs."""
+    needed = (ROOT / "pyproject.toml").read_text("utf-8").partition("\ndependencies = [")[2]
+    bounds = dict(re.findall(r'"([\w-]+)>=([\d.]+)"', needed.partition("\n]")[0]))
+    pinned = (ROOT / "constraints-oldest.txt").read_text("utf-8")
+    pins = dict(re.findall(r"^([\w-]+)==([\d.]+)$", pinned, re.MULTILINE))
+    assert len(bounds) > 10
+    assert [n for n, bound in bounds.items() if not f"{pins[n]}.".startswith(f"{bound}.")] == []

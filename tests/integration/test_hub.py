@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,8 @@ from hf_dxprivacy.errors import (
     InvalidValueError,
 )
 from hf_dxprivacy.spaces import space_artifact
-from hub_server import Fault, HubServer
+from hub_server import Fault, HubServer, transfers
+from hub_server.messages import Answer
 from machine import PATIENCE
 
 SPACE = "me/space"
@@ -284,6 +286,17 @@ def test_a_server_that_is_down(hub: HubServer, pushed: str, tmp_path: Path) -> N
     with pytest.raises(HubError, match="cannot be reached"):
         EmbeddingSpace.from_vectors(["a"], [[1.0]]).push_to_hub(SPACE, license="mit")
     assert _cached_files(tmp_path) == []
+
+
+def test_an_answer_that_the_client_refuses_is_not_taken_for_a_card(
+    hub: HubServer, pushed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hostile(status: int, body: Any, headers: dict[str, str]) -> Answer:
+        return Answer(status, body, {**headers, "X-Repo-Commit": "../../outside"})
+
+    monkeypatch.setattr(transfers, "Answer", hostile)
+    with pytest.raises(HubError, match=r"the client refuses the answer .*; check HF_ENDPOINT"):
+        EmbeddingSpace.from_pretrained(SPACE)
 
 
 def test_offline_mode_is_honoured(hub: HubServer, pushed: str) -> None:

@@ -1,5 +1,7 @@
 """Membership inference: finds what a classifier learned by heart, and nothing else."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from hf_dxprivacy.audit.shadow import train_classifier
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
+from machine import THREAD_VARIABLES
 
 RNG = np.random.default_rng
 
@@ -74,6 +77,13 @@ def test_the_classifier_learns_and_takes_texts_of_unknown_words() -> None:
     assert np.exp(said).sum(axis=1) == pytest.approx(1.0)
     again = train_classifier(texts, labels, 2, seed=0)
     np.testing.assert_allclose(again(texts), classify(texts), rtol=1e-4)
+
+
+def test_training_in_a_test_has_one_thread() -> None:
+    """As many tests run at once as there are cores, so that more threads would wait for others."""
+    torch = pytest.importorskip("torch")
+    assert torch.get_num_threads() == 1
+    assert {os.environ[name] for name in THREAD_VARIABLES} == {"1"}
 
 
 def test_columns_that_do_not_fit_are_refused() -> None:
