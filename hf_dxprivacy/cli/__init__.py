@@ -1,1 +1,1 @@
-"""The command line, one module for each verb: parsing and printing only."""
+"""The command line, a function for each verb: parsing and printing only."""
