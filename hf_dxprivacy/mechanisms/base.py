@@ -208,6 +208,12 @@ class Mechanism(SetOnce, ABC):
         return self.certified_epsilon
 
     @property
+    def space_metric(self) -> str:
+        """The metric of `space_epsilon`, told apart from any other; ε in one of them add up."""
+        name = self.metric if self.own_metric else METRIC_NAMES[self.space.metric]
+        return f"{name} in the space {self.space.digest[:12]}"
+
+    @property
     def diameter(self) -> float:
         """An upper bound of the metric of the guarantee over all pairs of inputs."""
         return 2.0 * self.space.radius

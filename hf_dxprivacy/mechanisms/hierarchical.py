@@ -154,6 +154,11 @@ class Hierarchical(ExactMechanism):
         return "ln of the size of the smallest common cluster"
 
     @property
+    def space_metric(self) -> str:
+        """See base class; another tree has another metric."""
+        return f"{super().space_metric} by the tree {self.tree.sha256[:12]}"
+
+    @property
     def diameter(self) -> float:
         """ln(V+1), from the unknown word to any other."""
         return math.log(len(self.space) + 1)

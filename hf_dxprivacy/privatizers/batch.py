@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import Mechanism
-from hf_dxprivacy.mechanisms.base import METRIC_NAMES
 from hf_dxprivacy.privatizers.budget import EVERYBODY, Account, BudgetUnit, Expense
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
@@ -169,11 +168,10 @@ class EncodedColumn:
             uses[EVERYBODY] = min(1, len(self.offsets) - 1)
         else:
             uses.update(int(index) for index in self.row_ids.indices)
-        space = mechanism.space
         return Expense(
             purpose=f"column {self.name!r} by {mechanism.name!r}",
             epsilon=mechanism.space_epsilon,
-            metric=f"{METRIC_NAMES[space.metric]} in the space {space.digest[:12]}",
+            metric=mechanism.space_metric,
             uses=+uses,
         )
 

@@ -251,8 +251,10 @@ class SentencePrivatizer(Privatizer):
     def _release(self, columns: Sequence[EncodedSentences]) -> dict[str, list[str | None]]:
         """Charge the budget, draw entries, and return all output columns."""
         if self.budget is not None:
-            unit = self.budget.unit
-            self.budget.charge([column.expense(self.mechanism, unit) for column in columns])
+            costs = [column.expense(self.mechanism, self.budget.unit) for column in columns]
+            # Another pool or unit has another entry for a text, so that distances differ.
+            what = f", per {self.unit} by the pool {self.pool.digest[:12]}"
+            self.budget.charge([replace(cost, metric=cost.metric + what) for cost in costs])
         result: dict[str, list[str | None]] = {}
         for output_column, column in zip(self.output_columns, columns, strict=True):
             if self._noise is None:

@@ -195,16 +195,9 @@ def rank(queries: Single, vectors: Single, found: Rows) -> Rows:
 
 
 def compare_all(queries: Single, vectors: Single) -> Rows:
-    """Find the nearest of all vectors in float64.
+    """Return (m,) rows of the nearest of all vectors, by comparison in float64.
 
     By ‖u‖²−2⟨q,u⟩, everything measured from one of the vectors. The lowest row wins a tie.
-
-    Args:
-        queries: (m, n) float32.
-        vectors: (V, n) float32.
-
-    Returns:
-        (m,) rows of `vectors`.
     """
     center = vectors[0].astype(np.float64)
     nearest = np.empty(len(queries), dtype=np.int64)

@@ -213,6 +213,24 @@ def test_other_distances_do_not_add_up(make: Make, poincare_space: EmbeddingSpac
     assert budget.spent == 2.0
 
 
+@pytest.mark.parametrize("second", ["laplace", "krr", "hierarchical"])
+def test_a_metric_that_is_not_that_of_the_space_does_not_add_up_with_it(
+    euclidean_space: EmbeddingSpace, second: str
+) -> None:
+    """A tree over the same words is another metric, as is another tree."""
+    budget = PrivacyBudget(100)
+    first = DxPrivatizer(
+        euclidean_space.build_hierarchy(progress=False), "hierarchical", 1.5, budget=budget
+    )
+    first.privatize("waaa")
+    other = euclidean_space.build_hierarchy("ward", progress=False)
+    with pytest.raises(InvalidValueError, match="ε of different distances do not add up"):
+        DxPrivatizer(other, second, 2.0, budget=budget).privatize("waaa")
+    assert budget.spent == 1.5
+    first.privatize("waaa")
+    assert budget.spent == 3.0
+
+
 def test_the_price_is_what_is_certified_for_the_distance_of_the_space(
     make: Make, poincare_space: EmbeddingSpace
 ) -> None:

@@ -233,6 +233,15 @@ def test_a_budget_is_charged_first(pool: SentencePool) -> None:
         privatizer({"text": SENTENCES[:3]}, indices=[2, 3, 4])
 
 
+def test_texts_and_sentences_do_not_share_a_budget(pool: SentencePool) -> None:
+    """Their neighbours differ: one entry for a whole text is none for each of its sentences."""
+    budget = PrivacyBudget(9.0)
+    SentencePrivatizer(pool, epsilon=1.0, budget=budget).privatize("the doctor")
+    with pytest.raises(InvalidValueError, match="ε of different distances do not add up"):
+        SentencePrivatizer(pool, epsilon=1.0, unit="sentence", budget=budget).privatize("the city")
+    assert budget.spent == 1.0
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
