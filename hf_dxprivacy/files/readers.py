@@ -342,6 +342,17 @@ class RawNumber:
         return self.text
 
 
+def _number(kind: Callable[[str], float]) -> Callable[[str], Any]:
+    """Return a parser of numbers; most are as Python writes them, and are cheap to write again."""
+
+    def parse(text: str) -> Any:
+        # Python refuses to convert whole numbers of thousands of digits.
+        value = kind(text) if len(text) < 32 else None
+        return value if repr(value) == text else RawNumber(text)
+
+    return parse
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
@@ -351,8 +362,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _parse_json = json.JSONDecoder(
     object_pairs_hook=_object,
-    parse_int=RawNumber,
-    parse_float=RawNumber,
+    parse_int=_number(int),
+    parse_float=_number(float),
     parse_constant=RawNumber,
 ).decode
 _JSON_KINDS = {dict: "an object", list: "an array", bool: "true or false"}

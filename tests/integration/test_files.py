@@ -84,6 +84,18 @@ def test_a_parquet_file_of_one_row_group_passes_through(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "out.parquet").equals(rows)
 
 
+def test_json_numbers_are_kept_as_text_only_where_python_writes_them_in_another_way(
+    tmp_path: Path,
+) -> None:
+    """Rows of numbers, such as vectors and token ids, take five times as long as text."""
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"text": "", "plain": [12, -7, 0.25, 1e-05], "kept": [1.10, -0, 1E5, NaN]}\n')
+    with open_reader(find_input(str(path)), TEXT) as reader:
+        ((row,),) = reader.batches(1000)
+    assert row["plain"] == [12, -7, 0.25, 1e-05]
+    assert [str(number) for number in row["kept"]] == ["1.10", "-0", "1E5", "NaN"]
+
+
 def test_batches_of_long_rows_are_bounded_by_bytes(tmp_path: Path) -> None:
     """100 MB of text in 200 rows, a file of a few kilobytes: at most a row above the bound."""
     text = "word " * 100_000
