@@ -104,10 +104,13 @@ def read(path: Path, expected_sha256: str) -> dict[str, NDArray[Any]]:
             f"{path}: expected {start + end} bytes, got {len(content)}; the file is empty, "
             "truncated or has something appended"
         )
-    return {
-        name: content[start + first : start + last].view(dtype).reshape(shape)
-        for name, (first, last, shape, dtype) in layout.items()
-    }
+    try:
+        return {
+            name: content[start + first : start + last].view(dtype).reshape(shape)
+            for name, (first, last, shape, dtype) in layout.items()
+        }
+    except ValueError as error:  # too many dimensions, or one too large beside a 0
+        raise ArtifactError(f"{path}: NumPy has no arrays of these shapes") from error
 
 
 def pieces(tensors: Mapping[str, NDArray[Any]]) -> Iterator[bytes | memoryview]:

@@ -227,6 +227,11 @@ def entry(**changes: object) -> dict[str, object]:
         ({"vectors": entry(shape=[-6, -3])}, "contradicts itself"),
         ({"vectors": entry(shape=[6.0, 3])}, "contradicts itself"),
         ({"vectors": entry(shape=[3, 3])}, "contradicts itself"),
+        ({"vectors": entry(shape=[6, 3] + 70 * [1])}, "no arrays of these shapes"),
+        (
+            {"vectors": entry(), "more": entry(data_offsets=[72, 72], shape=[0, 10**30])},
+            "no arrays of these shapes",
+        ),
         ({"vectors": entry(data_offsets=[4, 76])}, "contradicts itself"),
         ({"vectors": entry(shape=[7, 3], data_offsets=[0, 84])}, "expected .* bytes"),
         ({"vectors": entry(shape=[0, 3], data_offsets=[0, 0])}, "expected .* bytes"),
