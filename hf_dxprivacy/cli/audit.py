@@ -17,6 +17,7 @@ from hf_dxprivacy.cli.arguments import (
     at_least,
     load_space,
     positive,
+    share,
     usage,
 )
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
@@ -104,7 +105,7 @@ def _attribution_arguments(add: Add) -> None:
     _add_data(add)
     add("--author-column", default="author", metavar="NAME", help="(%(default)s)")
     about = "share of the rows whose authors the attacker knows (%(default)s)"
-    add("--known", type=float, default=0.5, metavar="SHARE", help=about)
+    add("--known", type=share, default=0.5, metavar="SHARE", help=about)
     about = "the attacker knows those rows as they were released, not as they were written"
     add("--known-released", action="store_true", help=about)
     add("--subsets", type=at_least(1), default=100, metavar="K", help="of features (%(default)s)")
@@ -339,7 +340,7 @@ def _read(args: argparse.Namespace, name: str, column: str) -> list[Any]:
 
 def _read_texts(args: argparse.Namespace, name: str, column: str) -> list[str]:
     """Read a column of texts, in which a missing one is empty."""
-    cells = [cell or "" for cell in _read(args, name, column)]
+    cells = ["" if cell is None else cell for cell in _read(args, name, column)]
     if not all(isinstance(cell, str) for cell in cells):
         raise InvalidTypeError(f"{name}: expected texts in column {column!r}")
     return cells
