@@ -5,7 +5,6 @@ Statistics are exact where the law of the mechanism is known, and estimated from
 
 import hashlib
 import io
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -32,7 +31,7 @@ from hf_dxprivacy.errors import (
     require_between,
     require_one_of,
 )
-from hf_dxprivacy.hub.artifact import read_json, to_json
+from hf_dxprivacy.hub.artifact import UNREADABLE, read_json, to_json
 from hf_dxprivacy.hub.atomic import atomic_write
 from hf_dxprivacy.mechanisms import ExactMechanism, Hierarchical, Mechanism
 from hf_dxprivacy.randomness import KEY_BYTES, generator_from_key, process_generator
@@ -141,7 +140,7 @@ class Checkpoint:
                 for name in names:
                     block[name] = stored[name]
                 return block
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        except UNREADABLE as error:
             raise ArtifactError(
                 f"{path} is not a whole block of statistics; delete it to have it done again"
             ) from error

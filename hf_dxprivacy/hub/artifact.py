@@ -8,6 +8,8 @@ the provenance. Nothing in a folder is ever executed.
 import hashlib
 import json
 import os
+import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +39,12 @@ UNBOUND = frozenset({CONFIG_DIGEST, "provenance"})
 # Entries that `write_artifact` derives from the arrays.
 DERIVED = frozenset({*HEADER, "size", "dim", "dtype", "vectors_sha256", "vocabulary_sha256"})
 RESERVED = DERIVED | {CONFIG_DIGEST}
+
+# Errors of NumPy and zipfile for a damaged archive of arrays, and of what is made from it.
+UNREADABLE: tuple[type[Exception], ...] = (
+    *(OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error),
+    *(ValueError, KeyError, TypeError),
+)
 
 
 def cache_dir() -> Path:

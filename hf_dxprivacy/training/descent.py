@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import time
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
+from hf_dxprivacy.hub.artifact import UNREADABLE
 from hf_dxprivacy.hub.atomic import atomic_write
 from hf_dxprivacy.spaces.metrics import lorentz_image
 from hf_dxprivacy.training.hyperparameters import PoincareConfig
@@ -203,7 +203,8 @@ class Checkpoint:
             belongs, fields = about["belongs"], about["state"]
             rng = np.random.default_rng()
             rng.bit_generator.state = about["rng"]
-        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as error:
+            state = State(rng=rng, **fields, **arrays)
+        except UNREADABLE as error:
             raise ArtifactError(
                 f"{self.path} is not a whole checkpoint; delete it to start again"
             ) from error
@@ -213,7 +214,7 @@ class Checkpoint:
                 f"{self.path} is the checkpoint of a training with other {' and '.join(differing)};"
                 " name another file, or delete it to start again"
             )
-        return State(rng=rng, **fields, **arrays)
+        return state
 
     def save(self, state: State, now: bool) -> None:
         """Replace the file, `now` even if writing again so soon slows the training down."""

@@ -254,11 +254,14 @@ class Segments:
         """Take the segments that are there; return where they end, and whether the part does."""
         end, last = 0, False
         while not last and (path := self._path(part, end)).exists():
-            state = json.loads(pq.read_schema(path).metadata[_METADATA])
+            try:
+                state = json.loads(pq.read_schema(path).metadata[_METADATA])
+                end, last, counts = state["end"], state["last"], state["tally"]
+                self.seconds += counts.pop("seconds")
+            except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+                raise ArtifactError(f"{path}: damaged; delete it to read again") from error
             self._files.append(path)
-            self.seconds += state["tally"].pop("seconds")
-            self.counts.update(state["tally"])
-            end, last = state["end"], state["last"]
+            self.counts.update(counts)
         return end, last
 
     def _path(self, part: Part, start: int) -> Path:

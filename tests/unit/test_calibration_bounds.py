@@ -1,5 +1,6 @@
 """Bounds that draws give, K_w by a naive reading of its definition, tables, and going on."""
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -228,9 +229,13 @@ def test_refuses_a_damaged_checkpoint(euclidean_space: EmbeddingSpace, tmp_path:
     mechanism, words = MultivariateLaplace(euclidean_space, 4.0), euclidean_space.words[:10]
     privacy_statistics(mechanism, words, 20, checkpoint=tmp_path)
     (block,) = tmp_path.glob("block-*.npz")
-    block.write_bytes(block.read_bytes()[:200])
-    with pytest.raises(ArtifactError, match="not a whole block of statistics"):
-        privacy_statistics(mechanism, words, 20, checkpoint=tmp_path)
+    whole = block.read_bytes()
+    # Where the deflated bytes of the first array begin; they never begin with a 7.
+    start = 30 + sum(struct.unpack("<HH", whole[26:30]))
+    for damaged in (whole[:200], whole[:start] + b"\x07" + whole[start + 1 :]):
+        block.write_bytes(damaged)
+        with pytest.raises(ArtifactError, match="not a whole block of statistics"):
+            privacy_statistics(mechanism, words, 20, checkpoint=tmp_path)
     (tmp_path / "about.json").write_text("{")
     with pytest.raises(ArtifactError, match="truncated or not JSON"):
         privacy_statistics(mechanism, words, 20, checkpoint=tmp_path)

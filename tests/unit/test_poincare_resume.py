@@ -116,3 +116,6 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path, share: float) -> None:
     np.savez(path, points=np.zeros((3, 3)))
     with pytest.raises(ArtifactError, match=r"training.npz is not a whole checkpoint; delete it"):
         _train(path)
+    path.write_bytes(content.replace(b"points", b"paints"))
+    with pytest.raises(ArtifactError, match=r"training.npz is not a whole checkpoint; delete it"):
+        _train(path)

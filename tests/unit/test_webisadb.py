@@ -208,6 +208,15 @@ def test_what_was_read_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(_read(dump, _published(TUPLES[:2]), work=work)) == 2
 
 
+def test_a_damaged_segment_is_named(tmp_path: Path) -> None:
+    dump, work = tmp_path / "dump.csv", tmp_path / "work"
+    _read(dump, _published(), work=work)
+    (segment,) = work.rglob("*.parquet")
+    segment.write_bytes(segment.read_bytes()[:-10])
+    with pytest.raises(ArtifactError, match=f"{segment.name}: damaged; delete it to read again"):
+        _read(dump, work=work)
+
+
 def test_frequency_is_that_of_a_pair(tmp_path: Path) -> None:
     content = _published([("cat", "pet", 4)] * 3 + [("dog", "pet", 11)])
     assert _named(_read(tmp_path / "d.csv", content, min_frequency=12)) == {("cat", "pet")}
