@@ -2,7 +2,7 @@
 
     python benchmarks/missing_words.py
 
-All words that a space lacks are one input, at its centroid. The texts are the first 400 of each
+A word that a space lacks becomes an arbitrary word, or a random one of its shape. The texts are the first 400 of each
 data set, and every word is counted as often as it comes.
 """
 

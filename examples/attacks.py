@@ -64,7 +64,7 @@ LINES = {
     "tem": Line("wordnet-gloss", "tem", (6, 8, 9, 10, 12)),
     "laplace": Line("wordnet-gloss", "laplace", (10, 20, 30, 40, 60)),
     "ball": Line("wordnet-poincare", "calibrated", (4, 6, 7, 8, 10)),
-    # The first exists only above (n−1)/scale = 31.02; the second costs n/scale = 34.46 more.
+    # The first exists only above (n−1)/scale = 31.11; the second costs n/scale = 34.56 more.
     "riemannian": Line("wordnet-poincare", "hyperbolic", (32, 40, 80), {"noise": "riemannian"}),
     "lebesgue": Line("wordnet-poincare", "hyperbolic", (0.5, 8), {"noise": "lebesgue"}),
 }
