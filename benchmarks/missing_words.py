@@ -2,8 +2,8 @@
 
     python benchmarks/missing_words.py
 
-A word that a space lacks becomes an arbitrary word, or a random one of its shape. The texts are the first 400 of each
-data set, and every word is counted as often as it comes.
+A word that a space lacks becomes an arbitrary word, or a random one of its shape. The texts are the
+first 400 of each data set, and every word is counted as often as it comes.
 """
 
 from collections.abc import Sequence

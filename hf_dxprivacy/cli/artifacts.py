@@ -1,4 +1,4 @@
-"""The verbs convert, hierarchy, card and push: spaces, privatizers and selectors in folders."""
+"""The verbs convert, hierarchy, card and push, on folders of `save_pretrained`."""
 
 import argparse
 import sys
@@ -191,7 +191,7 @@ def card_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def card(args: argparse.Namespace) -> None:
-    """Make the model card of a space, a privatizer or a selector anew.
+    """Make the model card of a space, a pool, a privatizer or a selector anew.
 
       hf-dxprivacy card ./glove --license pddl
 
@@ -227,7 +227,7 @@ def push_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def push(args: argparse.Namespace) -> None:
-    """Push a space, a privatizer or a selector to a model repository on the Hub.
+    """Push a space, a pool, a privatizer or a selector to a model repository on the Hub.
 
       hf-dxprivacy push ./glove me/glove-100d --license pddl
       hf-dxprivacy push ./my-privatizer me/reviews-privatizer --license cc0-1.0 --private
@@ -251,24 +251,28 @@ def push(args: argparse.Namespace) -> None:
 
 
 def _load(folder: str, *, whole: bool) -> "Publishable":
-    """Load a measured space, a privatizer or a selector; with a `whole` space all it has built."""
+    """Load what a folder holds; a space is measured, and if `whole` all it has built is loaded."""
     from hf_dxprivacy.hub.atomic import current_folder
     from hf_dxprivacy.privatizers import config
+    from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
     from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
     from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
     from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
     from hf_dxprivacy.report import measure
+    from hf_dxprivacy.sentences.pool import ENCODER, SentencePool
     from hf_dxprivacy.slots.low_transition import SETTINGS, LowTransitionSelector
     from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
 
     path = current_folder(folder)
     if (path / config.FILE).is_file():
-        kinds: tuple[Any, ...] = (DxPrivatizer, SlotPrivatizer, TokenPrivatizer)
+        kinds: list[Any] = [DxPrivatizer, SentencePrivatizer, SlotPrivatizer, TokenPrivatizer]
         privatizers = {kind.__name__: kind for kind in kinds}
         loaded: Publishable = privatizers[config.owner_in(path)].from_pretrained(path)
         return loaded
     if (path / SETTINGS).is_file():
         return LowTransitionSelector.from_pretrained(path)
+    if (path / ENCODER).is_file():
+        return SentencePool.from_pretrained(path)
     if not path.is_dir():
         raise ArtifactError(f"{folder}: expected a folder that save_pretrained has written")
     parts = space_artifact.stored_parts(path) if whole else {}

@@ -38,11 +38,11 @@ def calibrate_arguments(parser: argparse.ArgumentParser) -> None:
     add("--epsilon", type=positive, nargs="+", metavar="E", help="values to look at")
     add_mechanism(add)
     add("--words", type=at_least(1), default=500, metavar="N", help="words looked at (%(default)s)")
-    add("--runs", type=at_least(1), default=1000, metavar="N", help="draws of each (%(default)s)")
+    add("--runs", type=at_least(1), default=1000, metavar="N", help="draws of a word (%(default)s)")
     add("--max-nw", type=share, metavar="P", help="target: no word stays more often")
     add("--min-sw", type=at_least(1), metavar="N", help="target: no word becomes one of fewer")
     add("--seed", type=at_least(0), metavar="N", help="of the choice of words and of the draws")
-    add("--output", type=Path, metavar="FILE", help="a row for each word: .csv, .json or .parquet")
+    add("--output", type=Path, metavar="FILE", help="all figures: .csv, .json or .parquet")
     add("--report", type=Path, metavar="FILE", help="a page with pictures, one HTML file")
     add("--overwrite", action="store_true", help="replace the files if they exist")
 

@@ -24,8 +24,8 @@ VERBS = {
     "audit": ("audit", "attack a release, or check the guarantee of a mechanism"),
     "convert": ("artifacts", "make a space from a file of word vectors"),
     "hierarchy": ("artifacts", "build or show the tree of a space"),
-    "card": ("artifacts", "make the model card of a space, a privatizer or a selector"),
-    "push": ("artifacts", "push a space, a privatizer or a selector to the Hub"),
+    "card": ("artifacts", "make the model card of a space, a pool, a privatizer or a selector"),
+    "push": ("artifacts", "push a space, a pool, a privatizer or a selector to the Hub"),
     "train-poincare": ("train_poincare", "train a hyperbolic space from is-a relations"),
 }
 

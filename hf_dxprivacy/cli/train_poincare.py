@@ -23,7 +23,7 @@ def train_poincare_arguments(parser: argparse.ArgumentParser) -> None:
     add("paths", nargs="*", metavar="PATH", help=f"files or folders; for wordnet {SYNSETS}")
     add("--output", required=True, type=Path, metavar="FOLDER", help="the folder to make")
     add("--overwrite", action="store_true", help=OVERWRITE)
-    add("--license", metavar="ID", help="licence as the Hub names it; known for two sources")
+    add("--license", metavar="ID", help="as the Hub names it; known for wordnet and webisadb")
     add("--push", metavar="REPOSITORY", help="push the space to namespace/name on the Hub, too")
     add("--private", action="store_true", default=None, help="make a new repository private")
     add = parser.add_argument_group("which relations").add_argument
@@ -43,7 +43,7 @@ def train_poincare_arguments(parser: argparse.ArgumentParser) -> None:
     add("--epochs", type=at_least(1), metavar="N", help="passes over the relations (100 to 600)")
     about = "passes after them that look at the nearest nodes of each (0)"
     add("--refinement", type=at_least(0), metavar="N", help=about)
-    add("--negatives", type=at_least(1), metavar="N", help="nodes to tell each one's classes from")
+    add("--negatives", type=at_least(1), metavar="N", help="negative samples for each node")
     add("--learning-rate", type=positive, metavar="X", help="length of a step")
     add("--sharpness", type=positive, metavar="X", help="factor on distances in the loss")
     add("--seed", type=at_least(0), metavar="N", help="of start, order and negatives")

@@ -10,6 +10,7 @@ import pytest
 from datasets import Dataset
 
 from hf_dxprivacy import EmbeddingSpace, PrivacyBudget, SentencePool, SentencePrivatizer
+from hf_dxprivacy.cli.main import main
 from hf_dxprivacy.errors import (
     ArtifactError,
     BudgetExceededError,
@@ -304,6 +305,19 @@ def test_a_stored_pool_comes_back(stored: Path) -> None:
     assert SentencePrivatizer.from_pretrained(stored, epsilon=1.5).pool.digest == pool.digest
     card = (stored.parent / "privatizer" / "README.md").read_text("utf-8")
     assert "Each sentence of a text is replaced" in card
+
+
+def test_the_command_line_makes_cards_of_pools_and_their_privatizers(stored: Path) -> None:
+    pool = SentencePool.from_pretrained(stored)
+    SentencePrivatizer(pool, epsilon=1.5).save_pretrained(stored.parent / "privatizer")
+    for folder, shown in (
+        (stored, "30 public sentences"),
+        (stored.parent / "privatizer", "Each text"),
+    ):
+        (folder / "README.md").write_text("stale")
+        assert main(["card", str(folder), "--license", "mit"]) == 0
+        assert shown in (folder / "README.md").read_text("utf-8")
+    assert SentencePool.from_pretrained(stored).digest == pool.digest
 
 
 def test_a_pool_in_memory_says_how_to_be_saved(pool: SentencePool, tmp_path: Path) -> None:
