@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import tiny_tagger
-from example_runs import run, write
+from example_runs import help_of, run, write
 
 from hub_server import HubServer
 
@@ -21,7 +21,7 @@ def shares(line: str) -> list[float]:
 
 @pytest.mark.parametrize("name", ["intent_slots.py", "finetune_ner_slots.py"])
 def test_help(name: str) -> None:
-    assert "--epsilon" in run(name, "--help")
+    assert "--epsilon" in help_of(name)
 
 
 def test_intents_of_commands(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import tiny_models
-from example_runs import run, write
+from example_runs import help_of, run, write
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
@@ -56,7 +56,7 @@ def save_classifier(folder: Path, kind: str, tokenizer: Tokenizer, **tokens: str
 
 @pytest.mark.parametrize("name", ["tradeoff.py", "finetune_classifier.py", "language_model.py"])
 def test_help(name: str) -> None:
-    output = run(name, "--help")
+    output = help_of(name)
     assert "--epsilon" in output
     assert "--runs" in output
 
