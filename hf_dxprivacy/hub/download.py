@@ -5,7 +5,7 @@ The errors of `huggingface_hub` and of the network become `HubError` with a reme
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -56,7 +56,7 @@ class HubOptions:
     """
 
     cache_dir: str | Path | None = None
-    token: str | bool | None = None
+    token: str | bool | None = field(default=None, repr=False)
     local_files_only: bool = False
     force_download: bool = False
 

@@ -55,7 +55,7 @@ class WordCounts:
         return WordCounts(**{n: getattr(self, n) + getattr(other, n) for n in names})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RowIds:
     """Indices and users of the rows of a batch, as far as they are known.
 
@@ -101,7 +101,7 @@ def _user(cell: Any) -> str:
     return str(cell)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EncodedColumn:
     """The words or tokens of a column of a batch, row after row.
 
@@ -176,7 +176,7 @@ class EncodedColumn:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EncodedText(EncodedColumn):
     """A column of texts or token lists.
 

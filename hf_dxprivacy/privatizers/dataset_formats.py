@@ -21,7 +21,7 @@ _PANDAS = ("index_columns", "column_indexes", "columns", "creator", "pandas_vers
 _FILTERS = ("get_indices_from_mask_function", "add_mask")
 
 
-@dataclass
+@dataclass(repr=False)
 class DatasetBatch:
     """A batch of rows as a mapping of columns, the form that `Dataset.map` uses by default.
 

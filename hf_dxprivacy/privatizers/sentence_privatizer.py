@@ -27,7 +27,7 @@ from hf_dxprivacy.text import is_missing
 Unit = Literal["text", "sentence"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EncodedSentences(EncodedColumn):
     """A column of texts, each as one entry of a pool or as one for each of its sentences.
 

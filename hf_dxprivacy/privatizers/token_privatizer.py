@@ -35,7 +35,7 @@ _OUTSIDE = -1
 _KEPT = -2
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EncodedTokens(EncodedColumn):
     """A column of token ids.
 

@@ -66,7 +66,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 Cell = str | list[str | None] | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Words(Sequence[str]):
     """The words of a cell, which stands for the sequence of them."""
 
@@ -86,7 +86,7 @@ class _Words(Sequence[str]):
         return self.words[index]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TextRow(_Words):
     """A text: its words, and the strings around them (one more than words)."""
 
@@ -114,7 +114,7 @@ class TextRow(_Words):
         return spans
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TokenRow(_Words):
     """A token list: its words, their positions, and all tokens (punctuation, None) as they came."""
 

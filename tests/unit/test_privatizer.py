@@ -13,9 +13,13 @@ import pyarrow as pa
 import pytest
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.hub import HubOptions
 from hf_dxprivacy.mechanisms import MultivariateLaplace
+from hf_dxprivacy.privatizers.batch import EncodedText, RowIds
+from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.text import RowReader
 
 Make = Callable[..., DxPrivatizer]
 
@@ -147,6 +151,17 @@ def test_repr_states_epsilon_and_never_the_seed(make: Make) -> None:
         assert part in shown
     assert "987654321" not in shown
     assert "987654321" not in str(make(seed=987654321).guarantee)
+
+
+def test_no_repr_shows_private_text_or_a_token_of_the_hub(make: Make) -> None:
+    """Debuggers and services that collect errors show the repr of every local variable."""
+    row = RowReader().read("secret text")
+    tokens = RowReader().read(["secret", "text"])
+    users = RowIds([0], ["secret"])
+    column = EncodedText.encode("a", [row], users, make().space)
+    batch = DatasetBatch.of({"text": ["secret"]})
+    for private in (row, tokens, users, column, batch, HubOptions(token="secret")):
+        assert "secret" not in repr(private)
 
 
 # Rows and batches
