@@ -20,7 +20,7 @@ test-fast: $(VENV)/.dev
 test-oldest: $(VENV)-oldest/.dev
 	$(VENV)-oldest/bin/python -m pytest -n auto
 
-# The slowest tests, kept in the repository: run it on an idle machine when tests were added.
+# The slowest tests, written to tests/durations.txt: run it on an idle machine.
 durations: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -q --durations=60 --durations-min=1 | tee $(VENV)/tests.log
 	sed -n '/slowest/,/^=* short/p' $(VENV)/tests.log | grep ' call \| setup ' > tests/durations.txt

@@ -177,7 +177,7 @@ POSTS = ("/gradio_api/run/predict", "/gradio_api/api/predict")
 # Bytes of a request.
 LONGEST = 1 << 24
 
-EPSILON = "ε, per unit of distance: the smaller, the more is hidden"
+EPSILON = "ε, per unit of the mechanism's metric: the smaller, the more is hidden"
 # Those of the system, so that none is fetched.
 FONTS, FIXED_FONTS = ("system-ui", "sans-serif"), ("ui-monospace", "monospace")
 

@@ -114,7 +114,7 @@ def draw_percentiles(sweep: Sweep) -> Picture:
     spread.set_ylabel("S_w: number of outputs")
     spread.set_yscale("log")
     for axes in (kept, spread):
-        axes.set_xlabel("ε, per unit of distance")
+        axes.set_xlabel("ε, per unit of the mechanism's metric")
         axes.grid(alpha=0.3)
         show_epsilons(axes, grid)
     middle = [f"{np.median(row):.2g}" for row in (shares[0], shares[-1])]
