@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from hf_dxprivacy._version import __version__
 from hf_dxprivacy.errors import (
@@ -59,6 +60,10 @@ class HubOptions:
     token: str | bool | None = field(default=None, repr=False)
     local_files_only: bool = False
     force_download: bool = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A token is no part of a pickle, nor of the fingerprint that `datasets` makes of one.
+        return HubOptions, (self.cache_dir, None, self.local_files_only)
 
 
 @dataclass(frozen=True)

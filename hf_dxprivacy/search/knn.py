@@ -172,15 +172,9 @@ def nearest_euclidean(queries: NDArray[np.floating], vectors: Single) -> Rows:
 
 
 def rank(queries: Single, vectors: Single, found: Rows) -> Rows:
-    """Find the nearest of each shortlist in float64; the lowest row wins a tie.
+    """Return (m,) rows of the nearest of (m, k) found ones, k >= 1, by comparison in float64.
 
-    Args:
-        queries: (m, n) float32.
-        vectors: (V, n) float32.
-        found: (m, k) rows of `vectors`, k >= 1.
-
-    Returns:
-        (m,) rows of `vectors`.
+    The lowest row wins a tie.
     """
     if found.shape[1] == 1:
         return found[:, 0]

@@ -164,6 +164,14 @@ def test_no_repr_shows_private_text_or_a_token_of_the_hub(make: Make) -> None:
         assert "secret" not in repr(private)
 
 
+def test_a_token_of_the_hub_does_not_travel() -> None:
+    """Encoders and selectors hold the options that they were loaded with."""
+    options = HubOptions("cache", token="secret", local_files_only=True)
+    pickled = pickle.dumps(options)
+    assert b"secret" not in pickled
+    assert pickle.loads(pickled) == HubOptions("cache", local_files_only=True)
+
+
 # Rows and batches
 
 
