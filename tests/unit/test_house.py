@@ -17,8 +17,8 @@ HOUSE = runpy.run_path(str(ROOT / "scripts" / "house.py"))
 LIMITS = {
     # Goal: 20,000 for the features of version 0.2. Since then trees, shapes, "hierarchical" and
     # "krr" took 1,700, whole sentences 1,000.
-    "lines": 26_200,
-    "core lines": 13_800,  # goal: 9,000, without these
+    "lines": 26_500,
+    "core lines": 13_900,  # goal: 9,000, without these
     "core modules": 69,  # goal: 60
     "entries": 25,
     "layers": 8,
