@@ -14,6 +14,7 @@ from hf_dxprivacy.errors import (
     require_one_of,
     require_positive,
 )
+from hf_dxprivacy.guarantee import upward
 
 BudgetUnit = Literal["word", "user"]
 Account = Hashable
@@ -93,13 +94,15 @@ class PrivacyBudget:
         return f"{type(self).__name__}(epsilon={self.epsilon:g}, unit={self.unit!r})"
 
     def __str__(self) -> str:
-        lines = [f"spent {self.spent:g} of ε = {self.epsilon:g} for any one {self.unit}"]
+        spent = upward(self.spent, 6)
+        lines = [f"spent {spent} of ε = {self.epsilon:g} for any one {self.unit}"]
         if self._metric is not None:
             lines[0] += f", per unit of {self._metric}"
         for (purpose, price), uses in self._uses.items():
             everybody = uses[EVERYBODY]
             most = everybody + max((n for who, n in uses.items() if who != EVERYBODY), default=0)
-            lines.append(f"  - {purpose}: {most} × {float(price):g} = {float(most * price):g}")
+            one, all_ = upward(float(price), 6), upward(float(most * price), 6)
+            lines.append(f"  - {purpose}: {most} × {one} = {all_}")
         return "\n".join(lines)
 
     @property

@@ -4,6 +4,7 @@ import copy
 import multiprocessing
 import os
 import pickle
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -246,6 +247,16 @@ def test_the_price_is_what_is_certified_for_the_distance_of_the_space(
 
 
 # One process
+
+
+def test_what_was_spent_is_never_printed_too_small(make: Make) -> None:
+    budget = PrivacyBudget(10)
+    make(epsilon=1.2345612, budget=budget).privatize("waaa")
+    assert str(budget).splitlines()[0].startswith("spent 1.23457 of ε = 10")
+    make(epsilon=1.0000001, budget=budget).privatize("waaa")
+    printed = [float(number) for number in re.findall(r"= ([\d.]+)$", str(budget), re.MULTILINE)]
+    assert sum(printed) >= budget.spent
+    assert float(str(budget).split()[1]) >= budget.spent
 
 
 def test_it_says_what_was_spent_on_what(make: Make) -> None:
