@@ -1,7 +1,7 @@
 """Speed and memory of `hierarchical`: the sampler, `Dataset.map`, trees, exact levels, workers.
 
     python benchmarks/hierarchical_speed.py
-    python benchmarks/hierarchical_speed.py --size 400000      # with the rows of so large a space
+    python benchmarks/hierarchical_speed.py --size 400000 --page docs/results/hierarchical.md
 
 The limit of `Dataset.map` is a privatizer that keeps every word, on the same rows: it splits, looks
 no word up and joins. Reviews: MR five times, and a sample of IMDB.
@@ -138,6 +138,9 @@ def main() -> None:
     parser = common.parser(__doc__)
     parser.add_argument("--size", type=int, help="measure a space of so many random vectors, too")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--page", type=Path, help="write the table into docs/results/hierarchical.md"
+    )
     parser.add_argument("--build", type=Path, help="only build the tree of a saved space")
     options = parser.parse_args()
     if options.build:
@@ -168,6 +171,8 @@ def main() -> None:
             rows += used(loaded, options.rounds) + sampler(loaded, options.rounds)
             rows += workers(place, len(loaded))
     common.report("hierarchical", rows, options.json)
+    if options.page:
+        common.write_into(options.page, "speed", common.markdown(rows))
 
 
 if __name__ == "__main__":
