@@ -164,8 +164,9 @@ def word_list(choice: str) -> "str | frozenset[str] | None":
     try:
         return read_words(Path(choice))
     except (OSError, InvalidValueError) as error:
+        reason = f"{choice}: {error.strerror}" if isinstance(error, OSError) else error
         raise UsageError(
-            f"expected a list of words to be english, none or a file with one word a line: {error}"
+            f"expected a list of words to be english, none or a file with one word a line; {reason}"
         ) from error
 
 

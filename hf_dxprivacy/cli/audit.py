@@ -62,6 +62,8 @@ def audit(args: argparse.Namespace) -> None:
             f"expected an --epsilon for each RELEASED, got {len(args.epsilon)} for "
             f"{len(args.released)}"
         )
+    if args.attack != "guarantee" and "-" in (args.original, *args.released):
+        raise UsageError("an audit reads files more than once; name a file instead of -")
     plot = vars(args).get("plot")
     if plot and plot.suffix not in PICTURES:
         raise UsageError(f"{plot}: expected a name that ends in {', '.join(PICTURES)}")

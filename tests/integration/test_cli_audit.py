@@ -149,6 +149,7 @@ WRONG: list[tuple[int, str, Sequence[str]]] = [
     (2, "an --epsilon for each RELEASED, got 1 for 2", ["a.csv", "b.csv", "--epsilon", "1"]),
     (1, "missing.csv: there is no such file", []),
     (2, "a name that ends in .png", ["--plot", "curve.txt"]),
+    (2, "name a file instead of -", ["-"]),
     (2, "--known 0.9999 leaves no row", ["--known", "0.9999"]),
     (2, "--known: expected a number between 0 and 1, got nan", ["--known", "nan"]),
     (1, "no column 'x'; the columns are 'text', 'author', 'stars'", ["--author-column", "x"]),

@@ -169,7 +169,7 @@ USAGE = [
     (["in.jsonl", "--output", "o.jsonl", "--epsilon", "5", "--delimiter", ";"], "for jsonl"),
     (
         ["in.csv", "--output", "o.csv", "--epsilon", "5", "--stopwords", "german"],
-        "a list of words to be english, none or a file .* such file .*: 'german'",
+        "a list of words to be english, none or a file .*; german: No such file",
     ),
     (["in.csv", "--output", "out.csv", "--epsilon", "5", "--num-proc", "0"], ">= 1, got 0"),
     (["in.csv", "--output", "o.csv", "--epsilon", "5", "--device", "abacus"], "device='abacus'"),
