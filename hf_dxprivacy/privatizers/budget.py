@@ -67,7 +67,7 @@ class PrivacyBudget:
     `Dataset.map` finds in its cache are no release and cost nothing.
 
     Args:
-        epsilon: The limit, ε > 0, per unit of the space's distance.
+        epsilon: The limit, ε > 0, per unit of one metric: the space's, or a mechanism's own.
         unit: "word" or "user".
 
     Raises:
