@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# Half as many again as processors: a third of the time goes into waiting for servers and clusters.
+WORKERS := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) * 3 // 2)")
 
 .PHONY: demo test test-fast test-oldest durations lint bench clean
 
@@ -10,19 +12,19 @@ demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 # Without those that start a browser, a cluster, a large model or an example.
 test-fast: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
 # The same tests with the lowest versions that pyproject.toml allows.
 test-oldest: $(VENV)-oldest/.dev
-	$(VENV)-oldest/bin/python -m pytest -n auto
+	$(VENV)-oldest/bin/python -m pytest -n $(WORKERS)
 
 # The slowest tests, written to tests/durations.txt: run it on an idle machine.
 durations: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto -q --durations=60 --durations-min=1 | tee $(VENV)/tests.log
+	$(BIN)/python -m pytest -n $(WORKERS) -q --durations=60 --durations-min=1 | tee $(VENV)/tests.log
 	sed -n '/slowest/,/^=* short/p' $(VENV)/tests.log | grep ' call \| setup ' > tests/durations.txt
 
 lint: $(VENV)/.dev

@@ -86,7 +86,8 @@ def test_python_block_runs(
         exec(compile(code, "block.py", "exec"), {"__name__": "__main__"})
         printed = capfd.readouterr().out
     # A release is always shown with what holds for it.
-    expected = "ε·d-private per word" if "rivatize" in code else ""
+    unit = "text" if "SentencePrivatizer" in code else "word"
+    expected = f"ε·d-private per {unit}" if "rivatize" in code else ""
     assert expected in printed
 
 
