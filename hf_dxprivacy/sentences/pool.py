@@ -20,7 +20,7 @@ from hf_dxprivacy.errors import (
     InvalidValueError,
     require_at_least,
 )
-from hf_dxprivacy.hub import HubOptions, Publishable, cards, resolve, tensors
+from hf_dxprivacy.hub import HubOptions, Publishable, builtin_names, cards, resolve, tensors
 from hf_dxprivacy.hub.artifact import read_record, require_fields, write_record
 from hf_dxprivacy.hub.atomic import atomic_write
 from hf_dxprivacy.search import ExactSearch
@@ -302,12 +302,12 @@ class SentencePool(Publishable):
         local_files_only: bool = False,
         force_download: bool = False,
     ) -> "SentencePool":
-        """Load a pool that ships with the package, from a folder, or from the Hub.
+        """Load a pool from a folder, or from the Hub.
 
         Its encoder is loaded from where the pool says, and must not have changed.
 
         Args:
-            name_or_path: Name of a built-in pool, a local folder, or a repository "namespace/name".
+            name_or_path: A local folder, or a repository "namespace/name".
             revision: Branch, tag or commit on the Hub; the main branch by default.
             cache_dir: Cache of the Hub's files; ``$HF_HUB_CACHE`` by default.
             token: A token for the Hub, True for the stored one, False for none.
@@ -387,6 +387,12 @@ class SentencePool(Publishable):
 
     def _check_publishable(self, license: str | None) -> None:
         cards.require_licence(license, self.space.provenance)
+        reference = self.encoder.reference
+        if reference["commit"] is None and reference["name"] not in builtin_names():
+            raise InvalidValueError(
+                f"the encoder is in the local folder {reference['name']!r}, where no other machine "
+                "finds it; push it, load it from the Hub, and make the pool with that"
+            )
 
 
 def _projected(
