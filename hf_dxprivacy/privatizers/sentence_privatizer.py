@@ -191,7 +191,8 @@ class SentencePrivatizer(Privatizer):
         inputs = owner | dict.fromkeys(self.text_columns, "text_column=")
         types = dict(zip(self.output_columns, self.text_columns, strict=True))
         batch.require(inputs, types, self.text_columns)
-        if not batch.is_table and batch.is_single(self.text_columns, indices, False):
+        # Not False for the last: a row with a list of tokens is to be refused, not taken for texts.
+        if not batch.is_table and batch.is_single(self.text_columns, indices, None):
             batch = SingleRow(examples, batch.names)
         cells = {name: batch.column(name) for name in inputs}
         row_ids = RowIds(batch.row_indices(indices, len(cells[self.text_columns[0]])))

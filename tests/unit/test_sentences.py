@@ -230,11 +230,16 @@ def test_a_user_always_gets_the_same_sentence_for_a_text(pool: SentencePool) -> 
 
 @pytest.mark.parametrize("more", [{}, {"stars": [1]}, {"tags": [["a"]]}])
 def test_one_short_text_is_a_batch(pool: SentencePool, more: dict[str, object]) -> None:
-    """As `with_transform` hands it over; cells are texts, so it is no row of tokens."""
+    """As `with_transform` hands it over."""
     privatizer = SentencePrivatizer(pool, epsilon=2.0, seed=SEED)
-    assert privatizer({"text": ["soup"], **more})["text"] == [
-        privatizer({"text": "soup"}, None)["text"]
-    ]
+    released = privatizer({"text": ["soup"], **more})["text"]
+    assert released == [privatizer({"text": "soup"})["text"]]
+
+
+def test_tokens_of_a_row_are_not_taken_for_texts(pool: SentencePool) -> None:
+    privatizer = SentencePrivatizer(pool, epsilon=2.0)
+    with pytest.raises(InvalidTypeError, match="expected a text, got a list; join tokens"):
+        privatizer({"text": ["the", "soup"], "id": 7})
 
 
 def test_a_budget_is_charged_first(pool: SentencePool) -> None:
