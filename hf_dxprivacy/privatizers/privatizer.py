@@ -3,7 +3,7 @@
 import copy
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from difflib import get_close_matches
@@ -32,6 +32,7 @@ from hf_dxprivacy.mechanisms import (
 from hf_dxprivacy.privatizers import config
 from hf_dxprivacy.privatizers.budget import BudgetUnit, PrivacyBudget
 from hf_dxprivacy.privatizers.config import PrivatizerConfig
+from hf_dxprivacy.privatizers.dataset_formats import column_names
 from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
 from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -67,6 +68,9 @@ class Privatizer(SetOnce, Publishable):
 
     mechanism: Mechanism
     budget: PrivacyBudget | None
+    text_columns: tuple[str, ...]
+    output_columns: tuple[str, ...]
+    user_column: str | None
     # None for fresh noise.
     _noise: KeyedNoise | None
 
@@ -94,6 +98,30 @@ class Privatizer(SetOnce, Publishable):
                 )
             require_one_of(units, budget_unit=budget.unit)
         self.budget = budget
+
+    def _set_columns(
+        self,
+        text_column: str | Sequence[str],
+        output_column: str | Sequence[str] | None,
+        user_column: str | None,
+    ) -> None:
+        """Check and set the columns of a privatizer of texts, after `_set_up`."""
+        self.text_columns = column_names("text_column", text_column)
+        self.output_columns = (
+            self.text_columns
+            if output_column is None
+            else column_names("output_column", output_column, len(self.text_columns))
+        )
+        by_user = self._noise is not None and self._noise.unit == "user"
+        by_user = by_user or (self.budget is not None and self.budget.unit == "user")
+        if by_user != (user_column is not None):
+            raise InvalidValueError(
+                'memoize="user" and a budget of users need user_column=, the column that says '
+                "whose a row is, and nothing else does"
+            )
+        self.user_column = (
+            None if user_column is None else column_names("user_column", user_column, 1)[0]
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         state = {name: v for name, v in self.__dict__.items() if name not in self._derived}

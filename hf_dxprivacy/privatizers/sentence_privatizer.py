@@ -18,7 +18,7 @@ from hf_dxprivacy.hub import HubOptions
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.batch import EncodedColumn, RowIds
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
-from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow, column_names
+from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.sentences import SentencePool, split_sentences
@@ -131,21 +131,7 @@ class SentencePrivatizer(Privatizer):
         self.language = language
         if unit == "sentence":
             split_sentences("", language)
-        self.text_columns = column_names("text_column", text_column)
-        self.output_columns = (
-            self.text_columns
-            if output_column is None
-            else column_names("output_column", output_column, len(self.text_columns))
-        )
-        by_user = memoize == "user" or (budget is not None and budget.unit == "user")
-        if by_user != (user_column is not None):
-            raise InvalidValueError(
-                'memoize="user" and a budget of users need user_column=, the column that says '
-                "whose a row is, and nothing else does"
-            )
-        self.user_column = (
-            None if user_column is None else column_names("user_column", user_column, 1)[0]
-        )
+        self._set_columns(text_column, output_column, user_column)
 
     @property
     def memoize(self) -> Memoize | None:

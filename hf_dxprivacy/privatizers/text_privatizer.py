@@ -22,7 +22,6 @@ from hf_dxprivacy.privatizers.dataset_formats import (
     ColumnType,
     DatasetBatch,
     SingleRow,
-    column_names,
 )
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
 from hf_dxprivacy.privatizers.privatizer import Privatizer
@@ -127,25 +126,11 @@ class DxPrivatizer(Privatizer):
             options["index"] = index
         noise = noise_source(seed, memoize, key)
         self._set_up(*(space, mechanism, epsilon, options, device, noise), budget, ("word", "user"))
-        self.text_columns = column_names("text_column", text_column)
-        self.output_columns = (
-            self.text_columns
-            if output_column is None
-            else column_names("output_column", output_column, len(self.text_columns))
-        )
+        self._set_columns(text_column, output_column, user_column)
         self.is_split_into_words = is_split_into_words
         self.stopwords = stop_words(stopwords, tokens=bool(is_split_into_words))
         self.oov: OutOfVocabulary = oov
         self.case: Case = case
-        by_user = memoize == "user" or (budget is not None and budget.unit == "user")
-        if by_user != (user_column is not None):
-            raise InvalidValueError(
-                'memoize="user" and a budget of users need user_column=, the column that says '
-                "whose a row is, and nothing else does"
-            )
-        self.user_column = (
-            None if user_column is None else column_names("user_column", user_column, 1)[0]
-        )
         # Words that this copy has looked up and those that the space lacks, for the owner of the
         # data, and whether a warning was given.
         self._seen = [0, 0, False]
