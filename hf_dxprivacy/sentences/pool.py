@@ -6,7 +6,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,6 +25,13 @@ from hf_dxprivacy.hub.artifact import read_record, require_fields, write_record
 from hf_dxprivacy.hub.atomic import atomic_write
 from hf_dxprivacy.search import ExactSearch
 from hf_dxprivacy.sentences.encoders import ENCODERS, SentenceEncoder, WordEncoder
+from hf_dxprivacy.sentences.labels import (
+    as_label,
+    label_arrays,
+    labelled_texts,
+    rows_of_label,
+    stored_labels,
+)
 from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
 from hf_dxprivacy.text import RowReader, shape_of
 from hf_dxprivacy.text.slurs import is_slur
@@ -69,6 +76,10 @@ def split_sentences(text: str, language: str = "en") -> list[str]:
     return sentences
 
 
+def _plain(sentence: str) -> str:
+    return _SPACES.sub(" ", sentence.encode("utf-8", "replace").decode()).strip()
+
+
 def clean_sentences(
     sentences: Iterable[str], words: tuple[int, int] = WORDS
 ) -> tuple[list[str], dict[str, int]]:
@@ -91,7 +102,7 @@ def clean_sentences(
     for sentence in sentences:
         if not isinstance(sentence, str):
             raise InvalidTypeError(f"expected sentences, got a {type(sentence).__name__}")
-        text = _SPACES.sub(" ", sentence.encode("utf-8", "replace").decode()).strip()
+        text = _plain(sentence)
         row = reader.read_text(text)
         shapes = (shape_of(word, row.before(at), at == 0) for at, word in enumerate(row.words))
         if not words[0] <= len(row.words) <= words[1]:
@@ -120,12 +131,14 @@ class SentencePool(Publishable):
         encoder: What encodes texts, the sentences and private ones alike.
         offset: (d,) is subtracted from a vector of the encoder.
         projection: (d, n) is multiplied with it; then its length is made 1.
+        labels: For each sentence a public label, such as its topic; None if there are none.
     """
 
     space: EmbeddingSpace
     encoder: SentenceEncoder
     offset: NDArray[np.float32]
     projection: NDArray[np.float32]
+    labels: tuple[str, ...] | None = None
 
     published_files: ClassVar[tuple[str, ...]] = (*space_artifact.FILES, ENCODER, ARRAYS)
 
@@ -133,8 +146,9 @@ class SentencePool(Publishable):
     def from_sentences(
         cls,
         sentences: Iterable[str],
-        encoder: SentenceEncoder | EmbeddingSpace | str | Path = "english",
+        encoder: "SentenceEncoder | EmbeddingSpace | SentencePool | str | Path" = "english",
         *,
+        labels: Sequence[str | int] | None = None,
         dimensions: int = DIMENSIONS,
         method: str = "ward",
         words: tuple[int, int] = WORDS,
@@ -151,7 +165,10 @@ class SentencePool(Publishable):
         Args:
             sentences: The sentences, 10,000 or more for a pool that says something. From 40,000 on
                 the tree is built by parts.
-            encoder: A `SentenceEncoder`, or a space whose word vectors are averaged, or its name.
+            encoder: A `SentenceEncoder`, or a space whose word vectors are averaged, or its name;
+                or another pool, to encode and project as that one does, so that both can be joined.
+            labels: A public label of each sentence, such as its topic, by which a
+                `SentencePrivatizer` can restrict the pool. Of a repeated sentence the first counts.
             dimensions: At most so many components.
             method: How the tree is built; see `EmbeddingSpace.build_hierarchy`.
             words: The least and the largest number of words of a sentence.
@@ -166,7 +183,12 @@ class SentencePool(Publishable):
             MissingExtraError: With `labelled`, if scikit-learn is not installed.
         """
         require_at_least(1, dimensions=dimensions)
+        if labels is not None and not isinstance(sentences, str):
+            sentences = list(sentences)
         kept, left_out = clean_sentences(sentences, words)
+        label_of = None if labels is None else labelled_texts(map(_plain, sentences), labels)
+        like = encoder if isinstance(encoder, SentencePool) else None
+        encoder = encoder if like is None else like.encoder
         if not isinstance(encoder, SentenceEncoder):
             encoder = WordEncoder(encoder)
         encoder = encoder.fitted(kept)
@@ -180,7 +202,9 @@ class SentencePool(Publishable):
         if left_out:
             logger.info("left out of the pool: %s", left_out)
         kept, vectors = [kept[i] for i in np.flatnonzero(known)], vectors[known]
-        if labelled is None:
+        if like is not None:
+            offset, projection = like.offset, like.projection
+        elif labelled is None:
             offset = vectors.mean(axis=0)
             # From the covariance: d is some hundreds, N up to millions.
             centred = vectors - offset
@@ -194,33 +218,110 @@ class SentencePool(Publishable):
         points = _projected(vectors, offset, projection)
         described = dict(provenance or {}) | {"entries": "sentences", "left_out": left_out}
         space = EmbeddingSpace.from_vectors(kept, points, provenance=described)
-        return cls(space.build_hierarchy(method, progress), encoder, offset, projection)
+        known_labels = None if label_of is None else tuple(label_of[text] for text in kept)
+        return cls(
+            space.build_hierarchy(method, progress), encoder, offset, projection, known_labels
+        )
+
+    @classmethod
+    def union(
+        cls, pools: Sequence["SentencePool"], *, method: str = "ward", progress: bool = True
+    ) -> "SentencePool":
+        """Join pools of one encoder and one projection to a pool of all their sentences.
+
+        The tree is built anew, so that near sentences of different pools are near in it too; below
+        a common root the trees as they are would put each at the largest distance from all others.
+        The guarantee is that of one pool with as many entries.
+
+        Args:
+            pools: Two or more. ``from_sentences(sentences, pool)`` makes one to join with `pool`.
+                A sentence of several is taken once, with its first label.
+            method: How the tree is built; see `EmbeddingSpace.build_hierarchy`.
+            progress: Show a progress bar.
+
+        Raises:
+            InvalidValueError: If there are fewer than two, they encode or project texts in
+                different ways, or only some have labels.
+        """
+        pools = list(pools)
+        if not all(isinstance(pool, SentencePool) for pool in pools) or len(pools) < 2:
+            raise InvalidValueError(f"expected two or more pools to join, got {len(pools)}")
+        if len({pool._mapping for pool in pools}) > 1:
+            raise InvalidValueError(
+                "expected pools with one encoder and one projection, got different ones; make each "
+                "with SentencePool.from_sentences(sentences, pool), pool being the first of them"
+            )
+        if len({pool.labels is None for pool in pools}) > 1:
+            raise InvalidValueError("some of the pools have labels and others have none")
+        first: dict[str, int] = {}
+        for row, text in enumerate(text for pool in pools for text in pool.sentences):
+            first.setdefault(text, row)
+        rows = list(first.values())
+        points = np.concatenate([pool.space.vectors for pool in pools])[rows]
+        labels = [label for pool in pools for label in pool.labels or ()]
+        licences = {str(pool.space.provenance.get("licence")) for pool in pools}
+        parts = [{"digest": pool.digest, **pool.space.provenance} for pool in pools]
+        described: dict[str, Any] = {"entries": "sentences", "pools": parts}
+        if licences != {"None"} and len(licences) == 1:
+            described["licence"] = licences.pop()
+        space = EmbeddingSpace.from_vectors(list(first), points, provenance=described)
+        return replace(
+            pools[0],
+            space=space.build_hierarchy(method, progress),
+            labels=tuple(labels[row] for row in rows) if labels else None,
+        )
+
+    def with_label(self, label: str | int) -> "SentencePool":
+        """Return the pool of the sentences of one label, with the tree that this one induces.
+
+        Raises:
+            InvalidValueError: If the pool has no labels, or no such one.
+        """
+        label = as_label(label)
+        rows = rows_of_label(self.labels, label)
+        space, tree = self.space, self.space.hierarchy
+        words = [space.words[row] for row in rows.tolist()]
+        part = EmbeddingSpace.from_vectors(words, space.vectors[rows], provenance=space.provenance)
+        part = part if tree is None else part.with_hierarchy(tree.restricted(rows))
+        return replace(self, space=part, labels=(label,) * len(rows))
 
     @classmethod
     def from_dataset(
-        cls, dataset: Iterable[Mapping[str, Any]], column: str = "text", **arguments: Any
+        cls,
+        dataset: Iterable[Mapping[str, Any]],
+        column: str = "text",
+        label_column: str | None = None,
+        **arguments: Any,
     ) -> "SentencePool":
         """Make a pool of the sentences of a column of a public `Dataset`.
 
         Args:
             dataset: Rows; a stream will do.
             column: A column of texts, each of which is split into its sentences.
+            label_column: A column of public labels, which the sentences of a text have.
             **arguments: As for `from_sentences`.
 
         Raises:
             InvalidValueError: If there is no such column.
         """
+        labels: list[Any] | None = None if label_column is None else []
 
         def sentences() -> Iterable[str]:
             for row in dataset:
-                if column not in row:
-                    raise InvalidValueError(
-                        f"there is no column {column!r}; columns are {', '.join(map(repr, row))}"
-                    )
+                for name in filter(None, (column, label_column)):
+                    if name not in row:
+                        raise InvalidValueError(
+                            f"there is no column {name!r}; columns are {', '.join(map(repr, row))}"
+                        )
                 if row[column] is not None:
-                    yield from split_sentences(row[column])
+                    found = split_sentences(row[column])
+                    if labels is not None:
+                        labels.extend([row[label_column]] * len(found))
+                    yield from found
 
-        return cls.from_sentences(sentences(), **arguments)
+        # All of them, since their labels are known only then.
+        given = sentences() if labels is None else list(sentences())
+        return cls.from_sentences(given, labels=labels, **arguments)
 
     def __len__(self) -> int:
         return len(self.space)
@@ -281,7 +382,14 @@ class SentencePool(Publishable):
 
     @lazy_property
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {"offset": self.offset, "projection": self.projection, **self.encoder.tensors}
+        arrays = {"offset": self.offset, "projection": self.projection, **self.encoder.tensors}
+        return arrays | label_arrays(self.labels)
+
+    @property
+    def _mapping(self) -> tuple[str, ...]:
+        """Digests of all that decides the point of a text."""
+        bare = replace(self, labels=None)
+        return self.encoder.kind, self.encoder.digest, tensors.sha256(bare._arrays)
 
     @lazy_property
     def digest(self) -> str:
@@ -351,15 +459,16 @@ class SentencePool(Publishable):
         offset, projection = (arrays.pop(name, np.empty(0)) for name in ("offset", "projection"))
         if projection.shape != (len(offset), space.dim):
             raise ArtifactError(f"{source.folder / ARRAYS}: this is no projection for {path}")
+        labels = stored_labels(arrays, len(space), source.folder / ARRAYS)
         try:
             encoder = ENCODERS[entries["kind"]].restored(entries["encoder"], arrays, source.options)
         except (KeyError, TypeError) as error:
             raise ArtifactError(f"{path}: the reference to the encoder is damaged") from error
-        return cls(space, encoder, offset, projection)
+        return cls(space, encoder, offset, projection, labels)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The space travels by its digest; so does that of a word encoder.
-        return type(self), (self.space, self.encoder, self.offset, self.projection)
+        return type(self), (self.space, self.encoder, self.offset, self.projection, self.labels)
 
     def _save(self, folder: Path) -> None:
         reference = self.encoder.reference

@@ -135,6 +135,16 @@ class Hierarchy:
         ]
         return self.from_parents(np.concatenate(parents), size, self.method)
 
+    def restricted(self, rows: NDArray[np.int64]) -> "Hierarchy":
+        """Return the tree that this one induces over some words.
+
+        Args:
+            rows: (m,) different rows, at least one; the word of rows[k] becomes word k.
+        """
+        clusters = np.append(-1, self.parents[1 : len(self.sizes)].astype(np.int64) + len(rows))
+        parents = np.concatenate([self.homes[rows] + len(rows), clusters])
+        return self.from_parents(parents, len(rows), self.method)
+
     def cluster_of(self, rows: NDArray[np.int64]) -> int:
         """Return the least cluster that holds at least half of some words.
 
