@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.audit.inputs import blocks
 from hf_dxprivacy.errors import InvalidValueError, require_at_least
-from hf_dxprivacy.mechanisms import ExactMechanism, Mechanism
+from hf_dxprivacy.mechanisms import ExactMechanism, ExponentialLaw, Mechanism
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.results import EXTRA
 
@@ -32,9 +32,10 @@ class ExactDistribution:
         self._table, size = None, len(mechanism.space)
         if len(inputs) * size <= TABLE_ENTRIES:
             self._table = mechanism.probabilities(inputs)
-        else:
+        elif isinstance(mechanism, ExponentialLaw):
             parts = blocks(inputs, size)
-            self._sums = np.concatenate([self._weights(part).sum(axis=1) for part in parts])
+            sums = [_weights(mechanism, part).sum(axis=1) for part in parts]
+            self._sums = np.concatenate(sums)
 
     def likelihoods(self, outputs: Ids) -> Reals:
         """Return (len(outputs), m) probabilities.
@@ -43,13 +44,18 @@ class ExactDistribution:
         """
         if self._table is not None:
             return self._table[:, outputs].T
-        likelihoods: Reals = self._weights(outputs)[:, self._inputs] / self._sums
-        return likelihoods
+        if isinstance(self._mechanism, ExponentialLaw):
+            likelihoods: Reals = _weights(self._mechanism, outputs)[:, self._inputs] / self._sums
+            return likelihoods
+        parts = blocks(self._inputs, len(self._mechanism.space))
+        found = [self._mechanism.probabilities(part)[:, outputs] for part in parts]
+        return np.concatenate(found).T
 
-    def _weights(self, ids: Ids) -> Reals:
-        distances = self._mechanism.output_distances(ids)
-        weights: Reals = np.exp(-self._mechanism.inverse_temperature * distances)
-        return weights
+
+def _weights(mechanism: ExponentialLaw, ids: Ids) -> Reals:
+    distances = mechanism.output_distances(ids)
+    weights: Reals = np.exp(-mechanism.inverse_temperature * distances)
+    return weights
 
 
 class EstimatedDistribution:

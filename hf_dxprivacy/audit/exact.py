@@ -11,15 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.audit.check import GuaranteeCheck
-from hf_dxprivacy.audit.inputs import blocks, claimed, named
+from hf_dxprivacy.audit.inputs import blocks, chosen_inputs, claimed, named
 from hf_dxprivacy.audit.statements import COMPARED, Evidence, false_statements
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.mechanisms import ExactMechanism, Hierarchical, RandomizedResponse
+from hf_dxprivacy.mechanisms import (
+    PEERS,
+    ExactMechanism,
+    ExponentialLaw,
+    Hierarchical,
+    RandomizedResponse,
+)
 from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
 from hf_dxprivacy.spaces.hierarchy import Hierarchy
 
 # Up to so many words every log-ratio of every pair is looked at: this number cubed.
 SMALL = 640
+# Of more words so many are looked at, if all outputs have to be.
+SAMPLED = 200
 # What rounding can add to a log-ratio: distances are good to about 1e-9 of their value.
 ROUNDING = 1e-8
 # How far a logarithm may be off the law that lets two outputs stand for all, and a sum off 1.
@@ -42,8 +50,9 @@ class _Worst:
     ) -> None:
         """Keep the worst of a block of pairs, rows by columns."""
         above = np.maximum(ratios - ROUNDING, 0.0)
-        shares = np.where(above > 0, np.inf, 0.0)
-        np.divide(above, allowed, out=shares, where=allowed > 0)
+        promised = np.isfinite(allowed)
+        shares = np.where((above > 0) & promised, np.inf, 0.0)
+        np.divide(above, allowed, out=shares, where=promised & (allowed > 0))
         row, column = np.unravel_index(int(shares.argmax()), shares.shape)
         self.largest = max(self.largest, float(allowed.max()))
         if shares[row, column] > self.share:
@@ -71,7 +80,7 @@ def check_exactly(
     Args:
         mechanism: What to check.
         ids: (m,) different words, whose laws are compared output by output: O(m²·V) time. By
-            default all words, in O(V²·n) time.
+            default all words, in O(V²·n) time; some of them if the law is not exponential.
         rng: Chooses the pairs whose stated bounds are compared.
 
     Raises:
@@ -80,8 +89,10 @@ def check_exactly(
             outputs need be the two looked at.
     """
     words, everything = mechanism.space.words, np.arange(len(mechanism.space))
+    if ids is None and len(words) > SMALL and not isinstance(mechanism, ExponentialLaw):
+        ids = chosen_inputs(mechanism, SAMPLED, rng)
     asked = everything if ids is None else ids
-    if ids is None and len(words) > SMALL:
+    if ids is None and len(words) > SMALL and isinstance(mechanism, ExponentialLaw):
         worst, outputs = _two_outputs(mechanism), "of two words the outputs that decide"
     else:
         worst, outputs = _all_outputs(mechanism, asked), "all outputs"
@@ -108,7 +119,8 @@ def check_exactly(
         allowed=float(_allowed(mechanism, np.array([min(worst.pair)]))[0, max(worst.pair)]),
         inputs=len(asked) + 1,
         pairs=len(asked) * (len(asked) + 1) // 2,
-        scope=f"{which} and the unknown word, {outputs}",
+        scope=f"{which} and the unknown word, {outputs}"
+        + ("" if math.isfinite(worst.largest) else "; pairs without a finite bound are not judged"),
         false_statements=false,
     )
 
@@ -127,7 +139,7 @@ def _all_outputs(mechanism: ExactMechanism, ids: NDArray[np.int64]) -> _Worst:
     return worst
 
 
-def _two_outputs(mechanism: ExactMechanism) -> _Worst:
+def _two_outputs(mechanism: ExponentialLaw) -> _Worst:
     """Compare all pairs of words by two outputs each, and all with the centroid by every output.
 
     *Two are enough.* Let Pr[M(w)=y] = exp(−s·d(w, y))/Z(w) with a metric d. For all w, w', y
@@ -187,6 +199,9 @@ def _distances(mechanism: ExactMechanism, ids: NDArray[np.int64]) -> Array:
         return np.not_equal(ids[:, None], np.arange(len(mechanism.space))).astype(np.float64)
     if isinstance(mechanism, ExponentialMechanism):
         return np.minimum(mechanism.space.distances(ids), mechanism.radius)
+    if mechanism.name in PEERS:
+        pairs = np.repeat(ids, size := len(mechanism.space)), np.tile(np.arange(size), len(ids))
+        return mechanism.pair_distances(*pairs).reshape(len(ids), size)
     raise InvalidValueError(
         f"mechanism {mechanism.name!r} has no exact check; pass method='sampling'"
     )

@@ -78,7 +78,10 @@ def _false_bounds(mechanism: Mechanism, evidence: Evidence) -> Iterator[str]:
         "guarantee.bound": [mechanism.guarantee.bound(names[i], names[j]) for i, j in pairs],
     }
     for name, bounds in stated.items():
-        missing = allowed - np.array(bounds) - _TOLERANCE * allowed
+        with np.errstate(invalid="ignore"):
+            missing = allowed - np.array(bounds) - _TOLERANCE * allowed
+        # Where nothing is promised, nothing is missing.
+        missing[np.isinf(allowed) & np.isinf(bounds)] = 0.0
         place = int(np.argmax(missing)) if len(missing) else -1
         # "Not at most", by which an undefined bound is false as well.
         if len(missing) and not missing[place] <= _ROUNDING:

@@ -21,6 +21,8 @@ Add = Callable[..., argparse.Action]
 
 # Spelled out, so that help needs not load the mechanisms; a test compares them.
 MECHANISMS = ("hierarchical", "calibrated", "tem", "laplace", "mahalanobis", "hyperbolic", "krr")
+# Of other papers, to be compared with.
+PEERS = ("santext", "vickrey")
 OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "lam": (float, "X", "mahalanobis: 0 is the Euclidean norm, at most 1"),
     "beta": (float, "X", "calibrated, tem: weight of far words"),
@@ -37,6 +39,7 @@ OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
         "weight exp(-C*epsilon*i)",
     ),
     "resample_neighbours": (int, "K", "with --resample: i at most (100)"),
+    "t": (float, "X", "vickrey: 0 is the nearest word, 1 always the second nearest"),
 }
 
 # Names of the literature that no spelling brings near to ours.
@@ -145,8 +148,9 @@ def add_space(add: Add) -> None:
 
 def add_mechanism(add: Add) -> None:
     """Declare --mechanism and the options of all mechanisms."""
-    about = "required; each has a guarantee of its own"
-    add("--mechanism", choices=MECHANISMS, help=about)
+    about = "required; each has a guarantee of its own: " + ", ".join(MECHANISMS)
+    about += "; to compare with, as their papers have them: " + ", ".join(PEERS)
+    add("--mechanism", choices=(*MECHANISMS, *PEERS), metavar="NAME", help=about)
     for name, (kind, metavar, about) in OPTIONS.items():
         add(f"--{name.replace('_', '-')}", type=kind, metavar=metavar, help=about)
 

@@ -11,24 +11,29 @@ from hf_dxprivacy.mechanisms.additive import (
     Mahalanobis,
     MultivariateLaplace,
 )
-from hf_dxprivacy.mechanisms.base import ExactMechanism, Mechanism
+from hf_dxprivacy.mechanisms.base import ExactMechanism, ExponentialLaw, Mechanism
 from hf_dxprivacy.mechanisms.exponential import CalibratedExponential, TruncatedExponential
 from hf_dxprivacy.mechanisms.hierarchical import Hierarchical
+from hf_dxprivacy.mechanisms.peers import SanText, Vickrey
 from hf_dxprivacy.mechanisms.randomized_response import RandomizedResponse
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 __all__ = [
     "FLAT",
     "MECHANISMS",
+    "PEERS",
     "CalibratedExponential",
     "ExactMechanism",
+    "ExponentialLaw",
     "Hierarchical",
     "HyperbolicLaplace",
     "Mahalanobis",
     "Mechanism",
     "MultivariateLaplace",
     "RandomizedResponse",
+    "SanText",
     "TruncatedExponential",
+    "Vickrey",
     "create_mechanism",
     "required_index",
     "resolve_mechanism",
@@ -45,8 +50,13 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         HyperbolicLaplace,
         Hierarchical,
         RandomizedResponse,
+        SanText,
+        Vickrey,
     )
 }
+
+# Those of other papers, to be compared with.
+PEERS = tuple(name for name, mechanism in MECHANISMS.items() if mechanism.paper)
 
 
 def create_mechanism(name: str, space: EmbeddingSpace, epsilon: float, **options: Any) -> Mechanism:
@@ -141,8 +151,9 @@ def resolve_mechanism(
     elif mechanism is None:
         raise InvalidValueError(
             "mechanism is missing: ε means another thing for each, so there is no default; pass "
-            f"mechanism= one of {', '.join(map(repr, MECHANISMS))}. 'hierarchical' is recommended, "
-            "for a space with a tree (space.build_hierarchy() makes one)"
+            f"mechanism= one of {', '.join(repr(m) for m in MECHANISMS if m not in PEERS)}. "
+            "'hierarchical' is recommended, for a space with a tree (space.build_hierarchy() makes "
+            f"one); to compare with, there are {', '.join(map(repr, PEERS))}"
         )
     else:
         found = create_mechanism(mechanism, space, epsilon, **options)

@@ -72,6 +72,8 @@ class Mechanism(SetOnce, ABC):
     own_metric: ClassVar[bool] = False
     # How many words are worked on at once; bounds the memory of one step.
     chunk: ClassVar[int] = 4096
+    # The paper of a mechanism that is here to be compared with; None for those to be used.
+    paper: ClassVar[str | None] = None
 
     def __init__(self, space: EmbeddingSpace, epsilon: float) -> None:
         if not isinstance(space, EmbeddingSpace):
@@ -100,7 +102,7 @@ class Mechanism(SetOnce, ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         # Only the decisions travel, and a calibration, which takes long; the rest is made again.
-        kept = ("space", "epsilon", "device", *self.options, "_calibration")
+        kept = ("space", "epsilon", "device", *self.options, "_calibration", "_extent")
         return {name: vars(self)[name] for name in kept if name in vars(self)}
 
     def to(self: M, device: str) -> M:
@@ -264,6 +266,7 @@ class Mechanism(SetOnce, ABC):
         origin = (
             () if commit is None else (f"The space is {commit.repo_id} at commit {commit.sha}.",)
         )
+        peer = () if self.paper is None else (f"For comparison: a mechanism of {self.paper}.",)
         return PrivacyGuarantee(
             epsilon=epsilon,
             metric=self.metric,
@@ -271,7 +274,7 @@ class Mechanism(SetOnce, ABC):
             neighbour_epsilon={
                 k: min(epsilon * d, local) for k, d in self.neighbour_distances().items()
             },
-            assumptions=(*caution, *ALWAYS, *self._assumptions(), *origin),
+            assumptions=(*caution, *peer, *ALWAYS, *self._assumptions(), *origin),
             log_ratio_bound=self.word_bound,
         )
 
@@ -293,7 +296,47 @@ class Mechanism(SetOnce, ABC):
 
 
 class ExactMechanism(Mechanism):
-    """A mechanism with a known law P(y|x) = exp(−s·d(x, y))/Z(x), in the metric of its guarantee.
+    """A mechanism with a known law: the probability of every output is worked out."""
+
+    @abstractmethod
+    def _laws(self, ids: Ids) -> Reals:
+        """Return the law of the output for each of a few inputs, (m, V)."""
+
+    def probabilities(self, ids: ArrayLike) -> Reals:
+        """Return the exact law of the output for each input.
+
+        Args:
+            ids: (m,) integers; −1 means out of vocabulary.
+
+        Returns:
+            (m, V) float64; each row adds up to 1.
+        """
+        checked = self._checked(ids)
+        rows = np.empty((len(checked), len(self.space)))
+        step = max(1, BLOCK_BYTES // (8 * len(self.space)))
+        for start in range(0, len(checked), step):
+            rows[start : start + step] = self._laws(checked[start : start + step])
+        return rows
+
+    @lazy_property
+    def caution(self) -> str | None:
+        """See `Mechanism.caution`; by the exact law of some words of the space."""
+        probed = np.linspace(0, len(self.space) - 1, PROBED_WORDS).astype(np.int64)
+        stays = float(self.probabilities(probed)[np.arange(len(probed)), probed].mean())
+        if stays < NEARLY_ALWAYS:
+            return None
+        return (
+            f"at ε = {self.epsilon:g} nearly every word of this space stays as it is, with "
+            f"probability {stays:.4f} on average over {len(probed)} words. {self._remedy}"
+        )
+
+    @property
+    def _remedy(self) -> str:
+        return "Take a smaller ε"
+
+
+class ExponentialLaw(ExactMechanism):
+    """A mechanism with the law P(y|x) = exp(−s·d(x, y))/Z(x), in the metric of its guarantee.
 
     By the triangle inequality the log-ratio of two words is largest at one of them, so that the
     exact privacy level is s + max |ln Z(x) − ln Z(x')|/d(x, x').
@@ -321,39 +364,10 @@ class ExactMechanism(Mechanism):
     def output_distances(self, ids: Ids) -> Reals:
         """Return (m, V) distances from inputs to all words, in the metric of the guarantee."""
 
-    def probabilities(self, ids: ArrayLike) -> Reals:
-        """Return the exact law of the output for each input.
-
-        Args:
-            ids: (m,) integers; −1 means out of vocabulary.
-
-        Returns:
-            (m, V) float64; each row adds up to 1.
-        """
-        checked = self._checked(ids)
-        rows = np.empty((len(checked), len(self.space)))
-        step = max(1, BLOCK_BYTES // (8 * len(self.space)))
-        for start in range(0, len(checked), step):
-            part = rows[start : start + step]
-            distances = self.output_distances(checked[start : start + step])
-            # The unknown word is at no output, and no weight may round to 0 for all of them.
-            distances -= distances.min(axis=1, keepdims=True)
-            np.exp(np.multiply(-self.inverse_temperature, distances, out=part), out=part)
-            part /= part.sum(axis=1, keepdims=True)
+    def _laws(self, ids: Ids) -> Reals:
+        rows = self.output_distances(ids)
+        # The unknown word is at no output, and no weight may round to 0 for all of them.
+        rows -= rows.min(axis=1, keepdims=True)
+        np.exp(np.multiply(-self.inverse_temperature, rows, out=rows), out=rows)
+        rows /= rows.sum(axis=1, keepdims=True)
         return rows
-
-    @lazy_property
-    def caution(self) -> str | None:
-        """See `Mechanism.caution`; by the exact law of some words of the space."""
-        probed = np.linspace(0, len(self.space) - 1, PROBED_WORDS).astype(np.int64)
-        stays = float(self.probabilities(probed)[np.arange(len(probed)), probed].mean())
-        if stays < NEARLY_ALWAYS:
-            return None
-        return (
-            f"at ε = {self.epsilon:g} nearly every word of this space stays as it is, with "
-            f"probability {stays:.4f} on average over {len(probed)} words. {self._remedy}"
-        )
-
-    @property
-    def _remedy(self) -> str:
-        return "Take a smaller ε"

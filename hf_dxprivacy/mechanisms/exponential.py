@@ -6,13 +6,14 @@ and differ only in how s is chosen for an ε.
 
 import math
 import threading
+from typing import ClassVar
 
 import numpy as np
 
 from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import require_between, require_positive, require_within
 from hf_dxprivacy.guarantee import upward
-from hf_dxprivacy.mechanisms.base import ExactMechanism, Ids, Reals
+from hf_dxprivacy.mechanisms.base import ExponentialLaw, Ids, Reals
 from hf_dxprivacy.mechanisms.certificate import calibrate, truncation_weight
 from hf_dxprivacy.mechanisms.levels import privacy_curve
 from hf_dxprivacy.mechanisms.sampler import SAMPLER, RejectionSampler, Weights
@@ -24,7 +25,7 @@ LARGEST_EXPONENT = 700.0
 SMALLEST_BETA = 1e-100
 
 
-class ExponentialMechanism(ExactMechanism):
+class ExponentialMechanism(ExponentialLaw):
     """Draws an output y for an input w with probability ∝ exp(−s·min(d(w, y), γ)).
 
     Args:
@@ -122,7 +123,7 @@ class TruncatedExponential(ExponentialMechanism):
     """
 
     name = "tem"
-    options = ("beta", "gamma")
+    options: ClassVar[tuple[str, ...]] = ("beta", "gamma")
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.guarantee import upward
-from hf_dxprivacy.mechanisms.base import Calibration, ExactMechanism, Ids, Reals
+from hf_dxprivacy.mechanisms.base import Calibration, ExponentialLaw, Ids, Reals
 from hf_dxprivacy.randomness import RowStreams, uniforms
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.hierarchy import Hierarchy
@@ -102,7 +102,7 @@ def calibrate(tree: Hierarchy, epsilon: float) -> Calibration:
     return Calibration(low, min(level(tree, low), epsilon))
 
 
-class Hierarchical(ExactMechanism):
+class Hierarchical(ExponentialLaw):
     """Draws a word by the size of the smallest cluster of a tree that holds it and the input.
 
     P(y|x) ∝ |C(x, y)|^(−s) with the largest s whose exact level ε*(s) is at most ε. Every e-fold of

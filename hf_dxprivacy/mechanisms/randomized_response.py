@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from hf_dxprivacy.mechanisms.base import Calibration, ExactMechanism, Ids, Reals
+from hf_dxprivacy.mechanisms.base import Calibration, ExponentialLaw, Ids, Reals
 from hf_dxprivacy.randomness import RowStreams, uniforms
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -12,7 +12,7 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 SAMPLER = 1
 
 
-class RandomizedResponse(ExactMechanism):
+class RandomizedResponse(ExponentialLaw):
     """k-ary randomized response (Warner 1965; Kairouz, Bonawitz, Ramage 2016), of k = V words.
 
     A word stays with probability e^ε/(e^ε+V−1), and becomes each other word with 1/(e^ε+V−1). The

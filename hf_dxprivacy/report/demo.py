@@ -16,7 +16,7 @@ import numpy as np
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.calibration import privacy_statistics
 from hf_dxprivacy.errors import DxPrivacyError, InvalidValueError
-from hf_dxprivacy.mechanisms import MECHANISMS, ExactMechanism, Mechanism
+from hf_dxprivacy.mechanisms import MECHANISMS, PEERS, ExactMechanism, Mechanism
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.report.card_measurements import epsilon_grid, ready_mechanism
@@ -61,7 +61,7 @@ def offered_ranges(space: EmbeddingSpace) -> dict[str, Range]:
 
     ranges = {}
     for name in dict.fromkeys((*FIRST, *MECHANISMS)):
-        if MECHANISMS[name].suits(space):
+        if name not in PEERS and MECHANISMS[name].suits(space):
             grid = epsilon_grid(name, space.unit_distance or 1.0)
             # Some noise exists from an ε on.
             while grid and fails(name, grid[0]):

@@ -214,6 +214,23 @@ def compare_all(queries: Single, vectors: Single) -> Rows:
     return nearest
 
 
+def two_nearest(queries: NDArray[np.float64], vectors: Single) -> tuple[Rows, NDArray[np.float64]]:
+    """Return the rows of the two nearest vectors, (m, 2), nearer one first, and their distances.
+
+    In float64. Where there is one vector only, it is both.
+    """
+    _runtime.limit_in_worker()
+    found = np.zeros((len(queries), 2), dtype=np.int64)
+    wide, squared = vectors.astype(np.float64), squared_norms(vectors)
+    step = max(1, BLOCK_BYTES // (8 * len(vectors)))
+    for start in range(0, len(queries) if len(vectors) > 1 else 0, step):
+        scores = -2.0 * queries[start : start + step] @ wide.T + squared
+        found[start : start + step] = np.argpartition(scores, 1, axis=1)[:, :2]
+    distances: NDArray[np.float64] = np.linalg.norm(queries[:, None] - wide[found], axis=2)
+    order = np.argsort(distances, axis=1, kind="stable")
+    return np.take_along_axis(found, order, 1), np.take_along_axis(distances, order, 1)
+
+
 def squared_norms(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return the squared norm of each row, (V,) float64."""
     squared: NDArray[np.float64] = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
