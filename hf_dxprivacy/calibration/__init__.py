@@ -1,8 +1,13 @@
-"""Choice of ε: privacy statistics of words, and the largest ε that meets a target."""
+"""Choice of ε: privacy statistics of entries, and the largest ε that meets a target."""
 
 from hf_dxprivacy.calibration.measuring import privacy_statistics, sample_words
 from hf_dxprivacy.calibration.statistics import PrivacyStatistics, Summary
-from hf_dxprivacy.calibration.suggest import Suggestion, epsilon_for_radius, suggest_epsilon
+from hf_dxprivacy.calibration.suggest import (
+    Suggestion,
+    epsilon_for_local_bound,
+    epsilon_for_radius,
+    suggest_epsilon,
+)
 from hf_dxprivacy.calibration.sweep import compare_mechanisms
 
 __all__ = [
@@ -10,6 +15,7 @@ __all__ = [
     "Suggestion",
     "Summary",
     "compare_mechanisms",
+    "epsilon_for_local_bound",
     "epsilon_for_radius",
     "privacy_statistics",
     "sample_words",

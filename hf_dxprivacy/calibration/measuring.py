@@ -35,6 +35,7 @@ from hf_dxprivacy.hub.artifact import UNREADABLE, read_json, to_json
 from hf_dxprivacy.hub.atomic import atomic_write
 from hf_dxprivacy.mechanisms import ExactMechanism, Hierarchical, Mechanism
 from hf_dxprivacy.randomness import KEY_BYTES, generator_from_key, process_generator
+from hf_dxprivacy.sentences import SentencePool
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 By = Literal["frequency", "sparsity"]
@@ -46,8 +47,13 @@ POOL = 10
 BLOCK_BYTES = 1 << 26
 
 
+def entry_space(space: EmbeddingSpace | SentencePool) -> EmbeddingSpace:
+    """Return a space as it is, and of a pool the space of its sentences."""
+    return space.space if isinstance(space, SentencePool) else space
+
+
 def sample_words(
-    space: EmbeddingSpace,
+    space: EmbeddingSpace | SentencePool,
     size: int,
     by: By = "frequency",
     rng: np.random.Generator | None = None,
@@ -55,7 +61,7 @@ def sample_words(
     """Draw words from as many strata of equal size, one from each, without replacement.
 
     Args:
-        space: Where the words lie.
+        space: Where the words lie; of a pool its sentences are drawn.
         size: How many; all words if there are not so many.
         by: "frequency" makes the strata by the row of a word, the most frequent first in most
             spaces. "sparsity" makes them by the distance to the 10th neighbour, the densest
@@ -69,6 +75,7 @@ def sample_words(
         InvalidTypeError: If `size` is no whole number, or `rng` no generator.
         InvalidValueError: If `size` is below 1, or `by` another word.
     """
+    space = entry_space(space)
     require_at_least(1, size=size)
     require_one_of(("frequency", "sparsity"), by=by)
     source = process_generator() if rng is None else rng
@@ -230,6 +237,7 @@ def privacy_statistics(
     columns = {name: found[name].copy() for name in (row.names or ()) if name != "outputs"}
     return PrivacyStatistics(
         words=tuple(given),
+        entries=space.entries,
         exact=exact,
         runs=runs,
         eta=eta,
@@ -260,7 +268,8 @@ def known_ids(space: EmbeddingSpace, words: Sequence[str]) -> NDArray[np.int64]:
     ids = space.ids(words)
     if unknown := np.count_nonzero(ids < 0):
         raise InvalidValueError(
-            f"expected words of the space, got {unknown} of {len(ids)} that it lacks; leave them "
+            f"expected {space.entries} of the space, got {unknown} of {len(ids)} that it lacks; "
+            "leave them "
             "out (`in` tells which)"
         )
     return ids

@@ -26,17 +26,19 @@ class Summary:
     """Distribution of the statistics over the words. Prints as a Markdown table.
 
     Attributes:
-        words: Number of words.
+        words: Number of words, or of sentences of a pool.
         rows: By statistic, its mean, standard deviation, least and largest value and percentiles,
             by the name of the column.
+        entries: "words" or "sentences".
     """
 
     words: int
     rows: Mapping[str, Mapping[str, float]]
+    entries: str = "words"
 
     def __str__(self) -> str:
         names = list(next(iter(self.rows.values())))
-        head = [f"{self.words:,} words", *names]
+        head = [f"{self.words:,} {self.entries}", *names]
         lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * len(names)]
         lines += [
             "| " + " | ".join([name, *(f"{value:.4g}" for value in row.values())]) + " |"
@@ -71,6 +73,7 @@ class PrivacyStatistics:
         inputs_below: (m,) int64, the same in the reading of the hyperbolic paper: a word counts for
             an output only if it is below it, farther from the origin; 0 for a word that is below
             none of its outputs. None outside the Poincaré ball.
+        entries: What the words are: "words", or "sentences" of a pool.
     """
 
     words: tuple[str, ...]
@@ -85,6 +88,7 @@ class PrivacyStatistics:
     confidence: float
     inputs: NDArray[np.int64] | None = None
     inputs_below: NDArray[np.int64] | None = None
+    entries: str = "words"
 
     @property
     def hartley_entropy(self) -> NDArray[np.float64]:
@@ -112,7 +116,7 @@ class PrivacyStatistics:
         return share_bounds(stayed, self.runs, self.confidence)
 
     def to_dataset(self) -> "Dataset":
-        """Return a `datasets.Dataset` with a row for each word.
+        """Return a `datasets.Dataset` with a row for each word, in "word", or else "sentence".
 
         Raises:
             MissingExtraError: If the figures come from draws and SciPy is not installed.
@@ -120,7 +124,7 @@ class PrivacyStatistics:
         from datasets import Dataset
 
         low, high = self.kept_interval()
-        columns = {"word": list(self.words), "kept_low": low, "kept_high": high}
+        columns = {self.entries[:-1]: list(self.words), "kept_low": low, "kept_high": high}
         return Dataset.from_dict({**columns, "support_low": self.support_low, **self._figures()})
 
     def summary(self) -> Summary:
@@ -139,7 +143,7 @@ class PrivacyStatistics:
                 **{f"{p} %": float(v) for p, v in zip(PERCENTILES, percentiles, strict=True)},
                 "largest": float(values.max()),
             }
-        return Summary(len(self.words), rows)
+        return Summary(len(self.words), rows, self.entries)
 
     def _figures(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
         figures = {

@@ -9,16 +9,23 @@ has to. If the words are a sample, then at each ε a share q of bad words escape
 (1−q)^m, which is a for the share reported; with the other half for the draws this adds up to 1−c.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from decimal import ROUND_FLOOR, Context
+from functools import cache, partial
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
-from hf_dxprivacy.calibration.measuring import PATIENCE, known_ids, privacy_statistics
+from hf_dxprivacy.calibration.measuring import (
+    PATIENCE,
+    entry_space,
+    known_ids,
+    privacy_statistics,
+)
 from hf_dxprivacy.calibration.statistics import PrivacyStatistics
 from hf_dxprivacy.errors import (
     InvalidValueError,
@@ -26,6 +33,7 @@ from hf_dxprivacy.errors import (
     require_between,
     require_positive,
 )
+from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.mechanisms import (
     MECHANISMS,
     CalibratedExponential,
@@ -33,7 +41,8 @@ from hf_dxprivacy.mechanisms import (
     check_options,
     create_mechanism,
 )
-from hf_dxprivacy.mechanisms.certificate import certify
+from hf_dxprivacy.mechanisms.certificate import certify, truncation_weight
+from hf_dxprivacy.sentences import SentencePool
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 
@@ -55,6 +64,91 @@ def epsilon_for_radius(radius: float, level: float) -> float:
     """
     require_positive(radius=radius, level=level)
     return level / radius
+
+
+# ε of a local bound are rounded down to so many digits, so that they can be written down; found to
+# a precision; and sought up to a multiple of the bound.
+DIGITS, PRECISION, MOST = 6, 1e-7, 1e6
+# The least share of an interval that a step cuts off.
+LEAST_STEP = 0.01
+
+
+def epsilon_for_local_bound(
+    space: EmbeddingSpace | SentencePool, mechanism: str, local_epsilon: float, **options: Any
+) -> float:
+    """Find the largest ε whose bound for any two inputs is at most L, as pure local DP.
+
+    No output is then more than exp(L) times as likely from any input as from any other: from any
+    word or, with a pool, any text.
+
+    Args:
+        space: Where the words lie, or a pool of sentences.
+        mechanism: A key of `hf_dxprivacy.mechanisms.MECHANISMS`.
+        local_epsilon: L > 0, what `ldp_epsilon` of the guarantee may be at most.
+        **options: Of the mechanism.
+
+    Returns:
+        ε per unit of the mechanism's metric, rounded down to six digits.
+
+    Raises:
+        InvalidTypeError: If L is no number, or the mechanism has no such option.
+        InvalidValueError: If L is not above zero; if no ε has so small a bound, which names the
+            least; or if L limits no ε, as where the metric is truncated.
+    """
+    require_positive(local_epsilon=local_epsilon)
+    check_options(mechanism, options)
+    space, name, least = entry_space(space), mechanism, 0.0
+    if mechanism == CalibratedExponential.name:
+        # What ε·γ tends to for large ε, so that a larger bound limits nothing. Below it only the
+        # diameter of the space does, as for "tem", which needs no certificate.
+        least = -math.log(truncation_weight(len(space), options.get("beta", 0.001)))
+        name = "tem"
+
+    @cache
+    def bound(epsilon: float) -> float:
+        try:
+            return create_mechanism(name, space, epsilon, **options).local_epsilon
+        except InvalidValueError:
+            if epsilon < MOST * local_epsilon:
+                return -math.inf  # as if it were small: the noise needs a larger ε
+            raise
+
+    # Where "hierarchical" has it, up to a factor of 2.
+    low, high = _narrowed(bound, local_epsilon, local_epsilon / math.log(len(space) + 1))
+    if high == math.inf or 0.0 < least <= local_epsilon:
+        raise InvalidValueError(
+            f"a local bound of {local_epsilon:g} does not limit ε for {mechanism!r} on this space: "
+            f"it holds for ε of any size; choose ε by what becomes of {space.entries} "
+            "(suggest_epsilon), or take 'hierarchical'"
+        )
+    if bound(low) < 0:
+        raise InvalidValueError(
+            f"no ε has a local bound of {local_epsilon:g} for {mechanism!r} on this space: the "
+            f"least is {upward(bound(high))}, at ε = {high:.{DIGITS}g}"
+        )
+    rounding = Context(DIGITS, ROUND_FLOOR)
+    found = rounding.create_decimal(repr(low))
+    while bound(float(found)) > local_epsilon:
+        found = found.next_minus(rounding)
+    return float(found) if bound(float(found)) >= 0 else low
+
+
+def _narrowed(bound: Callable[[float], float], limit: float, start: float) -> tuple[float, float]:
+    """Return ends of an interval, of which only the lower one is within a limit; ∞ if none is."""
+    low = high = start
+    while bound(high) <= limit:
+        if high >= MOST * limit:
+            return high, math.inf
+        low, high = high, 2 * high
+    while bound(low) > limit:
+        low, high = low / 2, low
+    while high - low > PRECISION * high:
+        share = 0.5
+        if bound(low) >= 0:
+            share = (limit - bound(low)) / (bound(high) - bound(low))
+        middle = low + min(max(share, LEAST_STEP), 1 - LEAST_STEP) * (high - low)
+        low, high = (middle, high) if bound(middle) <= limit else (low, middle)
+    return low, high
 
 
 # Words that are looked at together; first a few, among them those that missed a target last.
@@ -125,6 +219,7 @@ class Suggestion:
         confidence: c.
         unseen: If the words were drawn uniformly at random: the share of the words of the space
             that may miss a target, with `confidence`. 0 if all words were looked at.
+        entries: What the words are: "words", or "sentences" of a pool.
         next_epsilon: The ε above on the grid, at which a word missed a target or could not be told
             from one that does. None if `epsilon` is the largest of the grid.
     """
@@ -138,17 +233,18 @@ class Suggestion:
     confidence: float
     unseen: float
     next_epsilon: float | None
+    entries: str = "words"
 
     def __str__(self) -> str:
         sure = "exactly" if self.exact else f"with confidence {self.confidence:g}"
         lines = [
             f"ε = {self.epsilon:.6g} for {self.mechanism!r}: {self.targets} for all of "
-            f"{self.words:,} words, {sure}",
+            f"{self.words:,} {self.entries}, {sure}",
             f"  the worst of them: N_w = {self.worst.kept:.3g}, S_w = {self.worst.support}",
         ]
         if self.unseen:
             lines.append(
-                f"  of the words not looked at, at most {self.unseen:.2%} miss it "
+                f"  of the {self.entries} not looked at, at most {self.unseen:.2%} miss it "
                 f"(confidence {self.confidence:g}, for a uniform sample)"
             )
         lines.append(
@@ -160,7 +256,7 @@ class Suggestion:
 
 
 def suggest_epsilon(
-    space: EmbeddingSpace,
+    space: EmbeddingSpace | SentencePool,
     mechanism: str,
     *,
     max_nw: float | None = None,
@@ -179,7 +275,7 @@ def suggest_epsilon(
     Exact for the exponential mechanisms; from draws, with the stated confidence, for the others.
 
     Args:
-        space: Where the words lie.
+        space: Where the words lie; of a pool its sentences are looked at.
         mechanism: A key of `hf_dxprivacy.mechanisms.MECHANISMS`.
         max_nw: Largest N_w that is allowed, in (0, 1).
         min_sw: Least S_w that is allowed.
@@ -203,19 +299,20 @@ def suggest_epsilon(
         MissingExtraError: If draws are needed and SciPy is not installed.
     """
     require_between(0.0, 1.0, confidence=confidence)
+    space = entry_space(space)
     # First, since a certificate may take minutes.
     check_options(mechanism, options)
     targets, grid = Targets(max_nw, min_sw), _grid(space, mechanism, epsilons)
     ids = np.unique(known_ids(space, space.words if words is None else words))
     if len(ids) == 0:
-        raise InvalidValueError("expected words that have to meet the target, got none")
+        raise InvalidValueError(f"expected {space.entries} that have to meet the target, got none")
     level = (1.0 - confidence) / (2 * len(grid))
     if mechanism == CalibratedExponential.name:
         certify(space, grid[-1], grid[0], options.get("beta", 0.001), progress)
 
     def unmet(lowest: float) -> str:
         tried = f"no ε that was tried from {lowest:.6g} to {grid[0]:.6g}"
-        return f"{tried} meets {targets} for all words"
+        return f"{tried} meets {targets} for all {space.entries}"
 
     order, above = [space.words[row] for row in ids], None
     measure = partial(
@@ -242,7 +339,8 @@ def suggest_epsilon(
     exact = isinstance(found, ExactMechanism)
     unseen = 1.0 - level ** (1.0 / len(ids)) if len(ids) < len(space) else 0.0
     return Suggestion(
-        found.epsilon, mechanism, targets, worst, len(ids), exact, confidence, unseen, above
+        *(found.epsilon, mechanism, targets, worst, len(ids), exact, confidence, unseen, above),
+        space.entries,
     )
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hf_dxprivacy.calibration.measuring import privacy_statistics
+from hf_dxprivacy.calibration.measuring import entry_space, privacy_statistics
 from hf_dxprivacy.calibration.statistics import PrivacyStatistics
 from hf_dxprivacy.calibration.suggest import suggest_epsilon
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from hf_dxprivacy.results import Interval, Result, Results
+from hf_dxprivacy.sentences import SentencePool
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 HEADINGS = (
     "ε",
     "certified ε",
+    "local ε",
     "ε·d, nearest",
     "N_w, mean",
     "median",
@@ -51,6 +53,7 @@ class Step:
         return [
             f"{self.mechanism.epsilon:g}",
             upward(guarantee.epsilon),
+            upward(guarantee.ldp_epsilon, 3),
             upward(guarantee.neighbour_epsilon[1], 3),
             *(f"{value:.3f}" for value in (kept.mean(), np.median(kept), kept.max())),
             *(f"{value:,.0f}" for value in (spread.mean(), np.median(spread), spread.min())),
@@ -76,6 +79,11 @@ class Sweep:
     def statistics(self) -> PrivacyStatistics:
         """The statistics at the first ε; words, draws, η and `exact` are the same at every ε."""
         return self.steps[0].statistics
+
+    @property
+    def entries(self) -> str:
+        """What was looked at: "words" or "sentences"."""
+        return self.mechanism.space.entries
 
     @property
     def spread_name(self) -> str:
@@ -107,7 +115,7 @@ class Sweep:
 
 
 def sweep(
-    space: EmbeddingSpace,
+    space: EmbeddingSpace | SentencePool,
     mechanism: str,
     epsilons: Iterable[float],
     words: Sequence[str],
@@ -134,7 +142,7 @@ def sweep(
     Raises:
         InvalidValueError: If there is no ε or no word, or one that does not suit.
     """
-    grid = sorted(set(epsilons))
+    space, grid = entry_space(space), sorted(set(epsilons))
     if not grid or not words:
         raise InvalidValueError(
             f"expected at least one ε and one word, got {len(grid)} and {len(words)}"
@@ -150,7 +158,7 @@ def sweep(
 
 
 def compare_mechanisms(
-    space: EmbeddingSpace,
+    space: EmbeddingSpace | SentencePool,
     mechanisms: Sequence[str] | Mapping[str, Mapping[str, Any]],
     *,
     epsilon: float | None = None,
@@ -187,6 +195,7 @@ def compare_mechanisms(
     """
     if (epsilon is None) == (max_nw is None):
         raise InvalidValueError("expected exactly one of epsilon and max_nw")
+    space = entry_space(space)
     named = mechanisms if isinstance(mechanisms, Mapping) else {name: {} for name in mechanisms}
     shared: dict[str, Any] = {"words": words, "runs": runs, "rng": rng, "progress": progress}
     results = Results()
@@ -208,7 +217,10 @@ def compare_mechanisms(
         }
         found = Results(
             Result.of(
-                "spread of words", metric, Interval(value, value, value), len(statistics.words)
+                f"spread of {space.entries}",
+                metric,
+                Interval(value, value, value),
+                len(statistics.words),
             )
             for metric, value in values.items()
         )

@@ -46,7 +46,7 @@ OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
 _SYNONYMS = {"madlib": "laplace", "exponential": "tem", "rr": "krr", "cluster": "hierarchical"}
 
 # Arguments that must not be left out, and why there is no default.
-_REQUIRED = {
+REQUIRED = {
     "epsilon": "how much privacy to give is your decision, so there is no default; see --help "
     "for what it means",
     "mechanism": "epsilon means another thing for each of them, so there is no default; choose "
@@ -81,9 +81,15 @@ class Parser(argparse.ArgumentParser):
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse arguments; a mistaken option is named before one that is missing."""
         found = super().parse_args(args, namespace)
-        for name, why in _REQUIRED.items():
-            if vars(found).get(name, ()) is None:
-                self.error(f"--{name} is missing: {why}")
+        given = vars(found)
+        local = given.get("local_epsilon") is not None
+        if local and given["epsilon"] is not None:
+            self.error("--local-epsilon finds the epsilon; give one of the two")
+        for name, why in REQUIRED.items():
+            # Over a pool, which only `privatize` can tell, there is a default.
+            if given.get(name, ()) is None and not (local and name == "epsilon"):
+                if not (name == "mechanism" and "unit" in given):
+                    self.error(f"--{name} is missing: {why}")
         return found
 
     def error(self, message: str) -> NoReturn:
@@ -146,9 +152,18 @@ def add_space(add: Add) -> None:
     )
 
 
-def add_mechanism(add: Add) -> None:
+def add_local_epsilon(add: Add, **settings: Any) -> None:
+    """Declare --local-epsilon."""
+    about = (
+        "instead of --epsilon: the largest epsilon at which no output is more than e^L times as "
+        "likely from any input than from any other (pure local DP)"
+    )
+    add("--local-epsilon", type=positive, metavar="L", help=about, **settings)
+
+
+def add_mechanism(add: Add, about: str = "required; each has a guarantee of its own") -> None:
     """Declare --mechanism and the options of all mechanisms."""
-    about = "required; each has a guarantee of its own: " + ", ".join(MECHANISMS)
+    about += ": " + ", ".join(MECHANISMS)
     about += "; to compare with, as their papers have them: " + ", ".join(PEERS)
     add("--mechanism", choices=(*MECHANISMS, *PEERS), metavar="NAME", help=about)
     for name, (kind, metavar, about) in OPTIONS.items():
@@ -174,11 +189,29 @@ def word_list(choice: str) -> "str | frozenset[str] | None":
         ) from error
 
 
+def local_epsilon(
+    args: argparse.Namespace, space: "EmbeddingSpace", bound: float, options: dict[str, Any]
+) -> float:
+    """Return the largest epsilon of a bound of --local-epsilon, and say which one it is."""
+    from hf_dxprivacy.calibration import epsilon_for_local_bound
+
+    with usage():
+        found = epsilon_for_local_bound(space, args.mechanism, bound, **options)
+    print(f"{PROGRAM}: epsilon {found:g} has a local bound of at most {bound:g}", file=sys.stderr)
+    return found
+
+
+def given_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of the mechanism that were given."""
+    return {name: vars(args)[name] for name in OPTIONS if vars(args)[name] is not None}
+
+
 def load_space(args: argparse.Namespace) -> "tuple[EmbeddingSpace, dict[str, Any]]":
     """Load the space that was named, with the index that the mechanism needs.
 
     Returns:
-        The space, and the options of the mechanism that were given.
+        The space, of a pool that of its sentences; and the options of the mechanism that were
+        given.
 
     Raises:
         UsageError: If the mechanism has no use for the index.
@@ -187,7 +220,7 @@ def load_space(args: argparse.Namespace) -> "tuple[EmbeddingSpace, dict[str, Any
     from hf_dxprivacy.mechanisms import required_index
     from hf_dxprivacy.spaces import EmbeddingSpace
 
-    options = {name: vars(args)[name] for name in OPTIONS if vars(args)[name] is not None}
+    options = given_options(args)
     with usage():
         index = required_index(args.mechanism, options)
     return EmbeddingSpace.from_pretrained(args.space, index=index), options

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from hf_dxprivacy.cli.arguments import (
     PROGRAM,
     UsageError,
+    add_local_epsilon,
     add_mechanism,
     at_least,
     load_space,
+    local_epsilon,
     positive,
     share,
     usage,
@@ -34,8 +36,10 @@ def calibrate_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s SPACE --mechanism NAME --epsilon E [E ...] [options]"
     add = parser.add_argument
-    add("space", metavar="SPACE", help="a built-in space, a folder, or a repository on the Hub")
+    about = "a built-in space or pool of sentences, a folder, or a repository on the Hub"
+    add("space", metavar="SPACE", help=about)
     add("--epsilon", type=positive, nargs="+", metavar="E", help="values to look at")
+    add_local_epsilon(add, nargs="+")
     add_mechanism(add)
     add("--words", type=at_least(1), default=500, metavar="N", help="words looked at (%(default)s)")
     add("--runs", type=at_least(1), default=1000, metavar="N", help="draws of a word (%(default)s)")
@@ -51,10 +55,13 @@ def calibrate(args: argparse.Namespace) -> None:
     """Show what a mechanism does to the words of a space at several epsilons, to choose one.
 
     N_w is the probability that a word stays, S_w the number of words it may become. A word is
-    hidden well where N_w is small and S_w is large; a text stays useful where they are not.
+    hidden well where N_w is small and S_w is large; a text stays useful where they are not. The
+    local epsilon bounds the log-ratio of any two inputs. Of a pool of sentences, the same is shown
+    of its sentences, each of which stands for the texts that are nearest to it.
 
       hf-dxprivacy calibrate english --mechanism hierarchical --epsilon 1 1.5 2 --report report.html
       hf-dxprivacy calibrate ./glove --mechanism laplace --epsilon 8 16 32 --max-nw 0.5
+      hf-dxprivacy calibrate ./pool --mechanism hierarchical --local-epsilon 8 10 12 15
 
     The exponential mechanisms (hierarchical, calibrated, tem, krr) are measured exactly, the others
     by draws. With --max-nw or --min-sw the largest of the epsilons is named at which every word
@@ -77,6 +84,8 @@ def calibrate(args: argparse.Namespace) -> None:
         for path in filter(None, (args.output, args.report)):
             check_output(path, args.overwrite)
     space, options = load_space(args)
+    if args.epsilon is None:
+        args.epsilon = [local_epsilon(args, space, each, options) for each in args.local_epsilon]
     rng = process_generator() if args.seed is None else keyed_generator(args.seed, "calibrate")
     words = sample_words(space, args.words, rng=rng)
     settings = {**options, "runs": args.runs, "rng": rng}
@@ -130,7 +139,7 @@ def _table(found: "Sweep") -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
     how = "exactly" if found.statistics.exact else f"by {found.statistics.runs:,} draws of each"
-    about = f"{len(found.statistics.words):,} words, {how}; S_w: {found.spread_name}"
+    about = f"{len(found.statistics.words):,} {found.entries}, {how}; S_w: {found.spread_name}"
     return "\n".join([*lines, about])
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import os
 import sys
 from contextlib import nullcontext
@@ -10,23 +11,30 @@ from typing import TYPE_CHECKING
 
 from hf_dxprivacy.cli.arguments import (
     PROGRAM,
+    REQUIRED,
     Add,
     UsageError,
+    add_local_epsilon,
     add_mechanism,
     add_space,
     at_least,
+    given_options,
     load_space,
+    local_epsilon,
     positive,
     usage,
     word_list,
 )
 
 if TYPE_CHECKING:
+    from hf_dxprivacy.files.job import Counts, TextsPrivatizer
     from hf_dxprivacy.files.readers import Columns, Input
-    from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
 # Spelled out, so that help needs not load the formats; a test compares them.
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
+
+# Options about words, with their defaults.
+OF_WORDS = {"stopwords": "none", "oov": "centroid", "case": "lower"}
 
 
 def privatize_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,25 +70,31 @@ def privatize_arguments(parser: argparse.ArgumentParser) -> None:
     add, whole = parser.add_argument_group("how it runs").add_argument, at_least(1)
     add("--batch-size", type=whole, default=1000, metavar="N", help="rows at once (%(default)s)")
     add("--num-proc", type=whole, default=1, metavar="N", help="processes (%(default)s)")
-    about = "where to compare words: cpu, or cuda or cuda:1 for a GPU, with torch (%(default)s)"
+    about = "where to compare entries: cpu, or cuda or cuda:1 for a GPU, with torch (%(default)s)"
     add("--device", default="cpu", metavar="NAME", help=about)
 
 
 def _add_privacy_arguments(add: Add) -> None:
     add("--epsilon", type=positive, metavar="E", help="required, above zero; see above")
+    add_local_epsilon(add)
     add_space(add)
+    about = (
+        "with a pool of sentences: release one for each text, or one for each sentence of a text, "
+        "whose number shows and whose bounds add up (text)"
+    )
+    add("--unit", choices=("text", "sentence"), help=about)
     about = "words that are released as they are; a file has one word a line (%(default)s)"
-    add("--stopwords", default="none", metavar="english|none|FILE", help=about)
+    add("--stopwords", default=OF_WORDS["stopwords"], metavar="english|none|FILE", help=about)
     choices = ("centroid", "drop", "keep")
     about = "words out of vocabulary: replaced, removed, or RELEASED UNCHANGED (%(default)s)"
-    add("--oov", choices=choices, default="centroid", help=about)
+    add("--oov", choices=choices, default=OF_WORDS["oov"], help=about)
     about = "letter case: that of the vocabulary, or of the original, which shows it (%(default)s)"
-    add("--case", choices=("lower", "preserve"), default="lower", help=about)
+    add("--case", choices=("lower", "preserve"), default=OF_WORDS["case"], help=about)
     about = (
         "make the result reproducible, for experiments; the seed undoes the noise: keep it secret"
     )
     add("--seed", type=at_least(0), metavar="N", help=about)
-    add_mechanism(add)
+    add_mechanism(add, "required for words, where each has a guarantee of its own")
 
 
 def _column_name(text: str) -> str:
@@ -108,6 +122,13 @@ def privatize(args: argparse.Namespace) -> None:
     the words of a text add up. The number of words, the spaces and the punctuation are released as
     they are. The guarantee is printed at the end; read it.
 
+    If the space is a pool of public sentences, whole sentences are released in place of whole texts
+    (hierarchical, if no mechanism is named). One bound holds for a text, however long it is;
+    --local-epsilon names it for any two texts:
+
+      hf-dxprivacy privatize reviews.csv --output released.csv --text-column review \
+          --space ./pool --unit text --local-epsilon 12
+
     Formats: csv, tsv, jsonl and txt (one text a line), plain or .gz, and parquet, by the ending of
     the file name. Files may be larger than the memory. The output appears when it is complete.
     """
@@ -116,8 +137,10 @@ def privatize(args: argparse.Namespace) -> None:
         if vars(args)[name] == "-" and getattr(stream, "name", None) == os.devnull:
             raise UsageError(f"standard {name} is closed; name a file instead of -")
     from hf_dxprivacy.files import job, readers, writers
-    from hf_dxprivacy.privatizers.text_privatizer import NOTED_SHARE
+    from hf_dxprivacy.sentences import is_pool
 
+    by_sentence = is_pool(args.space)
+    _check_options(args, by_sentence)
     with usage():
         source = readers.find_input(
             *(args.input, args.format, not args.no_quotes),
@@ -133,7 +156,8 @@ def privatize(args: argparse.Namespace) -> None:
         text = output  # it has no place for the original beside the result
     columns = readers.Columns(text, output)
     with readers.open_reader(source, columns) as reader:
-        privatizer = _privatizer(args, columns)
+        make = _sentence_privatizer if by_sentence else _word_privatizer
+        privatizer = _cautioned(args, make(args, columns))
         guarantee = str(privatizer.guarantee)
         with (
             nullcontext(sys.stdout.buffer)
@@ -149,18 +173,57 @@ def privatize(args: argparse.Namespace) -> None:
         report = json.dumps(job.run_report(privatizer, outcome), indent=2, ensure_ascii=False)
         with writers.replacing(report_path, overwrite=args.overwrite) as file:
             file.write(f"{report}\n".encode())
-    where, unknown = "standard output" if args.output == "-" else args.output, outcome.unknown_share
-    _say(
-        f"{outcome.rows:,} rows with {outcome.words:,} words written to {where}; {unknown:.1%} of "
-        "the words are not in the vocabulary (these counts are private, and no part of the release)"
-    )
+    where = "standard output" if args.output == "-" else args.output
+    _summarize(f"{outcome.rows:,} rows", where, outcome.counts, args.unit)
+    print(guarantee, file=sys.stderr)
+
+
+def _check_options(args: argparse.Namespace, by_sentence: bool) -> None:
+    """Refuse options of words for pools and of pools for words, and set the defaults of pools."""
+    if args.unit and not by_sentence:
+        raise UsageError(
+            f"--unit is for pools of sentences, and {args.space} is a space of words; leave it out,"
+            " or name a pool ('hf-dxprivacy pool' makes one)"
+        )
+    given = [f"--{name}" for name, default in OF_WORDS.items() if vars(args)[name] != default]
+    if by_sentence and given:
+        raise UsageError(
+            f"{args.space} is a pool of sentences, which replace whole texts: there are no words "
+            f"for {', '.join(given)}"
+        )
+    if by_sentence:
+        args.unit, args.mechanism = args.unit or "text", args.mechanism or "hierarchical"
+    elif args.mechanism is None:
+        raise UsageError(f"--mechanism is missing: {REQUIRED['mechanism']}")
+
+
+def _summarize(rows: str, where: str, counts: "Counts", unit: str | None) -> None:
+    """Say what was written, and how much of it the space does not know."""
+    from hf_dxprivacy.privatizers.batch import WordCounts
+    from hf_dxprivacy.privatizers.text_privatizer import NOTED_SHARE
+
+    unknown = counts.unknown_share
+    private = "(these counts are private, and no part of the release)"
+    if isinstance(counts, WordCounts):
+        _say(
+            f"{rows} with {counts.total:,} words written to {where}; {unknown:.1%} of the words "
+            f"are not in the vocabulary {private}"
+        )
+        what, come_out = "words are not in the vocabulary of the space", "words that are not"
+    else:
+        found = counts.quartiles
+        of_sentences = f" of {counts.total:,} sentences" if unit == "sentence" else ""
+        near = f"; the median cosine to the entry is {found['50%']:.2f}" if found else ""
+        _say(
+            f"{rows} with {counts.texts:,} texts{of_sentences} written to {where}; {unknown:.1%} "
+            f"of the {unit}s have nothing that the encoder knows{near} {private}"
+        )
+        what, come_out = f"{unit}s have nothing that the encoder of the pool knows", "these"
     if unknown > NOTED_SHARE:
         _say(
-            f"warning: {unknown:.0%} of the words are not in the vocabulary of the space, and words"
-            " that are not come out as arbitrary ones. Is this English? If not, choose a --space "
-            "for its language"
+            f"warning: {unknown:.0%} of the {what}, and {come_out} come out as arbitrary ones. Is "
+            "this English? If not, choose a --space for its language"
         )
-    print(guarantee, file=sys.stderr)
 
 
 def _check_places(args: argparse.Namespace, source: "Input") -> Path | None:
@@ -184,15 +247,37 @@ def _check_places(args: argparse.Namespace, source: "Input") -> Path | None:
     return report
 
 
-def _privatizer(args: argparse.Namespace, columns: "Columns") -> "DxPrivatizer":
-    """Load the space, make the privatizer, and say what its owner should know."""
+def _sentence_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPrivatizer":
+    from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
+    from hf_dxprivacy.sentences import SentencePool
+
+    pool, options = SentencePool.from_pretrained(args.space), given_options(args)
+    epsilon = args.epsilon
+    if epsilon is None:
+        epsilon = local_epsilon(args, pool.space, args.local_epsilon, options)
+    with usage():
+        return SentencePrivatizer(
+            *(pool, args.mechanism, epsilon),
+            unit=args.unit,
+            text_column=columns.text,
+            output_column=columns.output,
+            seed=args.seed,
+            device=args.device,
+            **options,
+        )
+
+
+def _word_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPrivatizer":
     from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
     space, options = load_space(args)
     stopwords = word_list(args.stopwords)
+    epsilon = args.epsilon
+    if epsilon is None:
+        epsilon = local_epsilon(args, space, args.local_epsilon, options)
     with usage():
         privatizer = DxPrivatizer(
-            *(space, args.mechanism, args.epsilon),
+            *(space, args.mechanism, epsilon),
             text_column=columns.text,
             output_column=columns.output,
             stopwords=stopwords,
@@ -202,6 +287,16 @@ def _privatizer(args: argparse.Namespace, columns: "Columns") -> "DxPrivatizer":
             device=args.device,
             **options,
         )
+    if args.local_epsilon is not None and privatizer.guarantee.ldp_epsilon == math.inf:
+        raise UsageError(
+            "--local-epsilon cannot hold with --stopwords, --oov drop or keep, or --case preserve: "
+            "what these leave of a word tells it from others"
+        )
+    return privatizer
+
+
+def _cautioned(args: argparse.Namespace, privatizer: "TextsPrivatizer") -> "TextsPrivatizer":
+    """Say what the owner of a privatizer should know."""
     if caution := privatizer.mechanism.caution:
         _say(f"warning: {caution}")
     if args.seed is not None:
@@ -209,7 +304,7 @@ def _privatizer(args: argparse.Namespace, columns: "Columns") -> "DxPrivatizer":
             "warning: the noise comes from --seed, which must stay secret: it undoes the noise. "
             "Your shell may keep it in its history"
         )
-    for name in sorted(set(columns.text) - set(columns.output)):
+    for name in sorted({*privatizer.text_columns} - {*privatizer.output_columns}):
         _say(f"warning: column {name!r} of the output still holds the original text")
     return privatizer
 

@@ -7,13 +7,15 @@ import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
+from functools import reduce
 from importlib import metadata
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from operator import add
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
 from tqdm import tqdm
@@ -23,8 +25,9 @@ from hf_dxprivacy.errors import DxPrivacyError, require_at_least
 from hf_dxprivacy.files.readers import Batch, Reader
 from hf_dxprivacy.files.writers import write_rows
 from hf_dxprivacy.privatizers import text_privatizer
-from hf_dxprivacy.privatizers.batch import WordCounts
+from hf_dxprivacy.privatizers.batch import TextCounts, WordCounts
 from hf_dxprivacy.privatizers.dataset_formats import released_metadata
+from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
 # Those whose version may change a result.
@@ -35,8 +38,10 @@ COUNTS_ARE_PRIVATE = (
     "they are for the owner of the text only. Remove them before this report goes elsewhere."
 )
 
+TextsPrivatizer: TypeAlias = "DxPrivatizer | SentencePrivatizer"
+Counts: TypeAlias = "WordCounts | TextCounts"
 Cells = dict[str, list[Any]]
-Released = tuple[Cells, WordCounts]
+Released = tuple[Cells, Counts]
 
 
 @dataclass
@@ -45,25 +50,16 @@ class Outcome:
 
     Attributes:
         rows: Number of rows.
-        counts: Numbers of words per action. A function of the private text: do not release it.
+        counts: Numbers of words per action, or of texts. A function of the private text: do not
+            release it.
     """
 
     rows: int = 0
-    counts: WordCounts = field(default_factory=WordCounts)
-
-    @property
-    def words(self) -> int:
-        """Number of words."""
-        return sum(astuple(self.counts))
-
-    @property
-    def unknown_share(self) -> float:
-        """Share of the words that the vocabulary lacks, 0 if there are no words."""
-        return self.counts.out_of_vocabulary / self.words if self.words else 0.0
+    counts: Counts = field(default_factory=WordCounts)
 
 
 def privatize_rows(
-    privatizer: DxPrivatizer,
+    privatizer: TextsPrivatizer,
     reader: Reader,
     file: BinaryIO,
     target: str,
@@ -75,7 +71,7 @@ def privatize_rows(
     """Read all rows, replace their texts and write them, in order.
 
     Neither the batch size nor the number of processes changes a seeded result. The caller has to
-    warn of a large `Outcome.unknown_share`; the privatizer itself does not, in any process.
+    warn of a large `Outcome.counts.unknown_share`; the privatizer itself does not, in any process.
 
     Args:
         privatizer: The privatizer; its columns must be those that the reader was opened with.
@@ -94,12 +90,13 @@ def privatize_rows(
     """
     require_at_least(1, batch_size=batch_size, num_proc=num_proc)
     schema = None if reader.schema is None else released_schema(privatizer, reader.schema)
-    outcome = Outcome()
+    by_text = isinstance(privatizer, SentencePrivatizer)
+    outcome = Outcome(counts=TextCounts() if by_text else WordCounts())
 
     def released() -> Iterator[Batch]:
         for batch, (cells, counts) in results:
             outcome.rows += len(batch)
-            outcome.counts += counts
+            outcome.counts = add(outcome.counts, counts)
             bar.update(len(batch) if reader.position is None else reader.position() - bar.n)
             yield _merged(batch, cells, schema)
 
@@ -117,7 +114,7 @@ def privatize_rows(
     return outcome
 
 
-def released_schema(privatizer: DxPrivatizer, schema: pa.Schema) -> pa.Schema:
+def released_schema(privatizer: TextsPrivatizer, schema: pa.Schema) -> pa.Schema:
     """Return the schema of released tables, without metadata that may describe a text."""
     texts = privatizer.text_columns
     kinds = [schema.field(name).type for name in texts]
@@ -160,15 +157,15 @@ def _unwarned() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _privatized(privatizer: DxPrivatizer, cells: Cells, row: int) -> Released:
+def _privatized(privatizer: TextsPrivatizer, cells: Cells, row: int) -> Released:
     """Privatize a batch as `Dataset.map` would; seeded noise is keyed by the number of a row."""
-    counts: list[WordCounts] = []
+    counts: list[Counts] = []
     indices = list(range(row, row + len(cells[privatizer.text_columns[0]])))
-    return privatizer(cells, indices, on_counts=counts.append), sum(counts, WordCounts())
+    return privatizer(cells, indices, on_counts=counts.append), reduce(add, counts)
 
 
 def _results(
-    privatizer: DxPrivatizer, batches: Iterator[Batch], num_proc: int
+    privatizer: TextsPrivatizer, batches: Iterator[Batch], num_proc: int
 ) -> Generator[tuple[Batch, Released], None, None]:
     """Privatize batches in this process, or in some, which get them in turn, one at a time."""
     pickled, row = pickle.dumps(privatizer) if num_proc > 1 else b"", 0
@@ -228,7 +225,7 @@ def _started(pickled: bytes) -> tuple[BaseProcess, Connection]:
 def _serve(connection: Connection, pickled: bytes) -> None:
     """Privatize the texts that come, until the parent has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    privatizer: DxPrivatizer | None = None
+    privatizer: TextsPrivatizer | None = None
     with _unwarned(), suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             cells, row = connection.recv()
@@ -258,9 +255,9 @@ def _in_worker(exchange: Callable[..., Any], *message: Any) -> Any:
         ) from error
 
 
-def run_report(privatizer: DxPrivatizer, outcome: Outcome) -> dict[str, Any]:
+def run_report(privatizer: TextsPrivatizer, outcome: Outcome) -> dict[str, Any]:
     """Describe a release as JSON values. Neither the seed nor any path is part of it."""
-    space, counts = privatizer.space, outcome.counts
+    space = privatizer.space
     name = Path(space.location).name if space.location else None
     versions: dict[str, str | None] = dict.fromkeys(LIBRARIES)
     for library in LIBRARIES:
@@ -274,29 +271,51 @@ def run_report(privatizer: DxPrivatizer, outcome: Outcome) -> dict[str, Any]:
             "commit": space.commit.sha if space.commit else None,
             "digest": space.digest,
             "metric": space.metric,
-            "words": len(space),
+            space.entries: len(space),
             "dimensions": space.dim,
         },
+        **_pool_of(privatizer),
         "options": {
             "text_columns": list(privatizer.text_columns),
             "output_columns": list(privatizer.output_columns),
-            "oov": privatizer.oov,
-            "case": privatizer.case,
-            "stopwords": len(privatizer.stopwords),
+            **_options_of(privatizer),
             "seeded": privatizer.seed is not None,
         },
         "rows": outcome.rows,
-        "words": {
-            "note": COUNTS_ARE_PRIVATE,
-            "replaced": counts.replaced,
-            "drawn_unchanged": counts.unchanged,
-            "out_of_vocabulary": counts.out_of_vocabulary,
-            "kept": counts.kept,
-            "unknown_share": outcome.unknown_share,
-        },
+        **_counted(outcome.counts),
         "versions": {
             "hf-dxprivacy": __version__,
             "python": platform.python_version(),
             **versions,
         },
     }
+
+
+def _pool_of(privatizer: TextsPrivatizer) -> dict[str, Any]:
+    if isinstance(privatizer, DxPrivatizer):
+        return {}
+    encoder = privatizer.pool.encoder
+    bound = {"kind": encoder.kind, "digest": encoder.digest}
+    return {"pool": {"digest": privatizer.pool.digest, "encoder": bound}}
+
+
+def _options_of(privatizer: TextsPrivatizer) -> dict[str, Any]:
+    if isinstance(privatizer, SentencePrivatizer):
+        return {"unit": privatizer.unit, "language": privatizer.language}
+    stopwords = len(privatizer.stopwords)
+    return {"oov": privatizer.oov, "case": privatizer.case, "stopwords": stopwords}
+
+
+def _counted(counts: Counts) -> dict[str, Any]:
+    unknown = {"unknown_share": counts.unknown_share}
+    if isinstance(counts, WordCounts):
+        found = {
+            "replaced": counts.replaced,
+            "drawn_unchanged": counts.unchanged,
+            "out_of_vocabulary": counts.out_of_vocabulary,
+            "kept": counts.kept,
+        }
+        return {"words": {"note": COUNTS_ARE_PRIVATE, **found, **unknown}}
+    note = COUNTS_ARE_PRIVATE.replace("of words", "and distances")
+    found = {"texts": counts.texts, "looked_up": counts.total, "unknown": counts.unknown}
+    return {"texts": {"note": note, **found, **unknown, "cosine_to_entry": counts.quartiles}}

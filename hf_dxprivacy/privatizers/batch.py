@@ -54,6 +54,55 @@ class WordCounts:
         names = [field.name for field in fields(self)]
         return WordCounts(**{n: getattr(self, n) + getattr(other, n) for n in names})
 
+    @property
+    def total(self) -> int:
+        """Number of words."""
+        return self.replaced + self.unchanged + self.out_of_vocabulary + self.kept
+
+    @property
+    def unknown_share(self) -> float:
+        """Share of the words that the vocabulary lacks, 0 if there are no words."""
+        return self.out_of_vocabulary / self.total if self.total else 0.0
+
+
+# Cosines from −1 to 1 are counted in so many bins.
+BINS = 200
+
+
+@dataclass(frozen=True)
+class TextCounts:
+    """Numbers of texts and of their entries. Computed from private text: do not release it.
+
+    Attributes:
+        texts: Texts, without missing ones.
+        total: What was looked up: the texts, or their sentences.
+        unknown: How many of these the encoder has nothing for.
+        cosines: How many of the others have which cosine to their entry, by bins of 0.01.
+    """
+
+    texts: int = 0
+    total: int = 0
+    unknown: int = 0
+    cosines: tuple[int, ...] = (0,) * BINS
+
+    def __add__(self, other: "TextCounts") -> "TextCounts":
+        cosines = tuple(a + b for a, b in zip(self.cosines, other.cosines, strict=True))
+        texts, total = self.texts + other.texts, self.total + other.total
+        return TextCounts(texts, total, self.unknown + other.unknown, cosines)
+
+    @property
+    def unknown_share(self) -> float:
+        """Share of `unknown` in `total`, 0 if there are none."""
+        return self.unknown / self.total if self.total else 0.0
+
+    @property
+    def quartiles(self) -> dict[str, float] | None:
+        """Quartiles of the cosine to the entry, to 0.01; None if nothing was known."""
+        known = self.total - self.unknown
+        at = np.searchsorted(np.cumsum(self.cosines), [known * q for q in (0.25, 0.5, 0.75)])
+        values = [round(float(bin_) * 2 / BINS - 1 + 1 / BINS, 3) for bin_ in at]
+        return dict(zip(("25%", "50%", "75%"), values, strict=True)) if known else None
+
 
 @dataclass(frozen=True, repr=False)
 class RowIds:

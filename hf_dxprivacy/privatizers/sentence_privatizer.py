@@ -2,13 +2,14 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hf_dxprivacy import randomness
 from hf_dxprivacy._runtime import CPU, lazy_property
@@ -16,7 +17,7 @@ from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one
 from hf_dxprivacy.guarantee import PrivacyGuarantee, sentence_disclosures
 from hf_dxprivacy.hub import HubOptions
 from hf_dxprivacy.mechanisms import Mechanism
-from hf_dxprivacy.privatizers.batch import EncodedColumn, RowIds
+from hf_dxprivacy.privatizers.batch import BINS, EncodedColumn, RowIds, TextCounts
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
 from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
@@ -33,9 +34,11 @@ class EncodedSentences(EncodedColumn):
 
     Attributes:
         rows: For each cell what is looked up: the text, or its sentences; None for a missing one.
+        cosines: (m,) between what is looked up and its entry.
     """
 
     rows: Sequence[list[str] | None]
+    cosines: NDArray[np.float64]
 
     @classmethod
     def encode(
@@ -45,7 +48,18 @@ class EncodedSentences(EncodedColumn):
         pieces = [*chain.from_iterable(row or () for row in rows)]
         offsets = [*accumulate((len(row or ()) for row in rows), initial=0)]
         perturbed = np.ones(len(pieces), dtype=np.bool_)
-        return cls(name, row_ids, offsets, pool.look_up(pieces), perturbed, rows)
+        ids, cosines = pool.nearest(pieces)
+        return cls(name, row_ids, offsets, ids, perturbed, rows, cosines)
+
+    def counts(self) -> TextCounts:
+        """Count texts and entries, and how far the texts are from these."""
+        bins = np.clip((self.cosines[self.ids >= 0] + 1) * (BINS / 2), 0, BINS - 1).astype(np.int64)
+        return TextCounts(
+            texts=sum(row is not None for row in self.rows),
+            total=len(self.ids),
+            unknown=int((self.ids < 0).sum()),
+            cosines=tuple(np.bincount(bins, minlength=BINS).tolist()),
+        )
 
     def contents(self) -> Iterator[Sequence[str]]:
         """Return for each row its sentences."""
@@ -154,7 +168,14 @@ class SentencePrivatizer(Privatizer):
             log_ratio_bound=self._bound,
         )
 
-    def __call__(self, examples: Any, indices: Any = None, rank: int | None = None) -> Any:
+    def __call__(
+        self,
+        examples: Any,
+        indices: Any = None,
+        rank: int | None = None,
+        *,
+        on_counts: Callable[[TextCounts], None] | None = None,
+    ) -> Any:
         """Privatize one example or a batch, as `Dataset.map` hands them over.
 
         Args:
@@ -162,6 +183,7 @@ class SentencePrivatizer(Privatizer):
             indices: The row index or indices, with ``with_indices=True``; used with a seed, and by
                 a budget.
             rank: The worker's number, with ``with_rank=True`` beside it; not used.
+            on_counts: Called with the `TextCounts` of each text column. They are private.
 
         Returns:
             The output columns; for a table, the table with them.
@@ -185,7 +207,11 @@ class SentencePrivatizer(Privatizer):
         if self.user_column is not None:
             row_ids = row_ids.with_users(cells[self.user_column], self.user_column)
         columns = [self._encode(name, cells[name], row_ids) for name in self.text_columns]
-        return batch.with_columns(self._release(columns), types)
+        released = self._release(columns)
+        if on_counts is not None:
+            for column in columns:
+                on_counts(column.counts())
+        return batch.with_columns(released, types)
 
     @overload
     def privatize(self, texts: str) -> str: ...

@@ -106,9 +106,10 @@ def draw_percentiles(sweep: Sweep) -> Picture:
     figure, (kept, spread) = panels(2, 2.9)
     grid = [step.mechanism.epsilon for step in sweep.steps]
     shares, sizes = zip(*((step.statistics.kept, step.spread) for step in sweep.steps), strict=True)
-    _draw_band(kept, grid, shares, np.max)
-    _draw_band(spread, grid, sizes, np.min)
-    kept.set_ylabel("N_w: probability that a word stays")
+    entry = sweep.entries[:-1]
+    _draw_band(kept, grid, shares, np.max, entry)
+    _draw_band(spread, grid, sizes, np.min, entry)
+    kept.set_ylabel(f"N_w: probability that a {entry} stays")
     kept.set_ylim(-0.02, 1.02)
     kept.legend(fontsize="small")
     spread.set_ylabel("S_w: number of outputs")
@@ -122,8 +123,9 @@ def draw_percentiles(sweep: Sweep) -> Picture:
     return Picture(
         "N_w and S_w against ε",
         f"Two charts of {sweep.mechanism.name} against ε. From ε = {grid[0]:g} to {grid[-1]:g} the "
-        f"median word's N_w goes from {middle[0]} to {middle[1]} and its S_w from {counts[0]} to "
-        f"{counts[1]}; bands hold 50 % and 90 % of the words, a dotted line is the worst word.",
+        f"median {entry}'s N_w goes from {middle[0]} to {middle[1]} and its S_w from {counts[0]} "
+        f"to {counts[1]}; bands hold 50 % and 90 % of the {entry}s, a dotted line is the worst "
+        f"{entry}.",
         figure,
     )
 
@@ -137,14 +139,14 @@ def draw_histograms(sweep: Sweep) -> Picture:
         kept.hist(step.statistics.kept, bins=np.linspace(0.0, 1.0, BINS + 1), color=BLUE)
         spread.hist(step.spread, bins=bins, color=ORANGE)
         spread.set_xscale("log")
-        kept.set_ylabel(f"ε = {step.mechanism.epsilon:g}\nwords")
+        kept.set_ylabel(f"ε = {step.mechanism.epsilon:g}\n{sweep.entries}")
     kept.set_xlabel("N_w")
     spread.set_xlabel("S_w")
     return Picture(
         "Histograms of N_w and S_w",
-        f"For each of {len(sweep.steps)} values of ε the number of words by N_w and by S_w. With "
-        "larger ε the words move to larger N_w, at the right of the left column, and to smaller "
-        "S_w, at the left of the right column.",
+        f"For each of {len(sweep.steps)} values of ε the number of {sweep.entries} by N_w and by "
+        "S_w. With larger ε they move to larger N_w, at the right of the left column, and to "
+        "smaller S_w, at the left of the right column.",
         figure,
     )
 
@@ -155,7 +157,8 @@ def draw_distances(space: EmbeddingSpace) -> Picture:
     sampled = space.sampled_neighbour_distances(ranks)
     figure, (axes,) = panels(1, 3.2)
     rows = [sampled[rank] for rank in ranks]
-    _draw_band(axes, ranks, rows, np.max, "most isolated word")
+    entry = space.entries[:-1]
+    _draw_band(axes, ranks, rows, np.max, entry, f"most isolated {entry}")
     metric = METRIC_NAMES[space.metric]
     axes.set_xscale("log")
     axes.set_xlabel("k, rank of the neighbour")
@@ -165,18 +168,23 @@ def draw_distances(space: EmbeddingSpace) -> Picture:
     first, last = (f"{np.median(row):.3g}" for row in (rows[0], rows[-1]))
     return Picture(
         "Distance to the k-th neighbour",
-        f"A chart of the {metric} from a word to its k-th nearest neighbour: in the median "
+        f"A chart of the {metric} from a {entry} to its k-th nearest neighbour: in the median "
         f"{first} for k = {ranks[0]} and {last} for k = {ranks[-1]}; bands hold 50 % and 90 % of "
-        f"{len(rows[0]):,} words.",
+        f"{len(rows[0]):,} {entry}s.",
         figure,
     )
 
 
-def _draw_band(axes: Any, x: Any, rows: Any, worst: Any, label: str = "worst word") -> None:
+def _draw_band(
+    axes: Any, x: Any, rows: Any, worst: Any, entry: str, label: str | None = None
+) -> None:
     low, quarter, middle, three, high = np.array([np.percentile(r, PERCENTILES) for r in rows]).T
-    axes.fill_between(x, low, high, color=BLUE, alpha=0.2, linewidth=0, label="90 % of the words")
+    axes.fill_between(
+        x, low, high, color=BLUE, alpha=0.2, linewidth=0, label=f"90 % of the {entry}s"
+    )
     axes.fill_between(x, quarter, three, color=BLUE, alpha=0.4, linewidth=0, label="50 %")
-    axes.plot(x, middle, color=BLUE, marker="o", markersize=4, label="median word")
+    axes.plot(x, middle, color=BLUE, marker="o", markersize=4, label=f"median {entry}")
+    label = label or f"worst {entry}"
     axes.plot(x, [worst(row) for row in rows], color=ORANGE, linestyle=":", label=label)
 
 

@@ -56,6 +56,7 @@ def calibration_report(sweep: Sweep, conclusion: str | None = None) -> str:
         name=mechanism.name,
         options={name: value for name, value in options.items() if value is not None},
         space=space,
+        entry=space.entries[:-1],
         place=space.commit or space.location or "a space in memory",
         conclusion=conclusion,
         words=len(found.words),

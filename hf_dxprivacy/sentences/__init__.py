@@ -1,7 +1,7 @@
 """Pools of public sentences: a whole text is looked up, and a whole sentence released."""
 
 from hf_dxprivacy.sentences.encoders import SentenceEncoder, TransformersEncoder, WordEncoder
-from hf_dxprivacy.sentences.pool import SentencePool, clean_sentences, split_sentences
+from hf_dxprivacy.sentences.pool import SentencePool, clean_sentences, is_pool, split_sentences
 
 __all__ = [
     "SentenceEncoder",
@@ -9,5 +9,6 @@ __all__ = [
     "TransformersEncoder",
     "WordEncoder",
     "clean_sentences",
+    "is_pool",
     "split_sentences",
 ]

@@ -21,7 +21,7 @@ from hf_dxprivacy.errors import (
     require_at_least,
 )
 from hf_dxprivacy.hub import HubOptions, Publishable, builtin_names, cards, resolve, tensors
-from hf_dxprivacy.hub.artifact import read_record, require_fields, write_record
+from hf_dxprivacy.hub.artifact import CONFIG, read_config, read_record, require_fields, write_record
 from hf_dxprivacy.hub.atomic import atomic_write
 from hf_dxprivacy.search import ExactSearch
 from hf_dxprivacy.sentences.encoders import ENCODERS, SentenceEncoder, WordEncoder
@@ -46,6 +46,25 @@ WORDS = (3, 40)
 # Shapes of words that may name a person, who did not agree to be in a pool that is published.
 _PERSONAL = {"<email>", "<phone>", "<handle>"}
 _SPACES = re.compile(r"\s+")
+
+
+def is_pool(name_or_path: str | Path) -> bool:
+    """Tell whether a stored space is that of a pool of sentences, without loading it.
+
+    Args:
+        name_or_path: As for `EmbeddingSpace.from_pretrained`.
+
+    Raises:
+        InvalidValueError: If there is no such space.
+        HubError: If the Hub refuses it or cannot be reached.
+    """
+    source = resolve(name_or_path, (CONFIG,), what="a space or a pool of sentences")
+    if (source.folder / ENCODER).is_file():
+        return True
+    # Asking the Hub for a file that spaces lack would fail without a network.
+    with source.errors_named():
+        provenance = read_config(source.folder).get("provenance")
+    return isinstance(provenance, dict) and provenance.get("entries") == "sentences"
 
 
 def split_sentences(text: str, language: str = "en") -> list[str]:
@@ -350,12 +369,21 @@ class SentencePool(Publishable):
         Args:
             texts: Any texts.
         """
+        return self.nearest(texts)[0]
+
+    def nearest(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return what `look_up` does, and (m,) cosines to the entries; 0 for the unknown one.
+
+        Args:
+            texts: Any texts.
+        """
         points = self.points(texts)
-        rows = np.full(len(points), -1, dtype=np.int64)
+        rows, cosines = np.full(len(points), -1, dtype=np.int64), np.zeros(len(points))
         known = np.any(points != 0, axis=1)
         if known.any():
             rows[known] = self._search.nearest(points[known])
-        return rows
+            cosines[known] = np.sum(points[known] * self.space.vectors[rows[known]], axis=1)
+        return rows, cosines
 
     def coverage(self, texts: Sequence[str]) -> dict[str, float]:
         """Measure how near public texts are to the pool; for private ones the result is private.
@@ -367,12 +395,11 @@ class SentencePool(Publishable):
             "unknown", the share of texts that the encoder has nothing for, and the quartiles
             "25%", "50%", "75%" of the cosine between a text and its entry.
         """
-        points, rows = self.points(texts), self.look_up(texts)
+        rows, cosines = self.nearest(texts)
         known = rows >= 0
-        cosines = np.sum(points[known] * self.space.vectors[rows[known]], axis=1)
         found = {"unknown": float(1 - known.mean()) if len(rows) else 0.0}
         if known.any():
-            quartiles = np.quantile(cosines, (0.25, 0.5, 0.75))
+            quartiles = np.quantile(cosines[known], (0.25, 0.5, 0.75))
             found |= dict(zip(("25%", "50%", "75%"), map(float, quartiles), strict=True))
         return found
 

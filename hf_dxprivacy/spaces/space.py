@@ -381,6 +381,11 @@ class EmbeddingSpace(Distances, Publishable):
         """Return this space with measured figures for its card; see `report.measure`."""
         return self._with(figures=dict(figures))
 
+    @property
+    def entries(self) -> str:
+        """What the vocabulary consists of: "words", or "sentences" in the space of a pool."""
+        return "sentences" if self.provenance.get("entries") == "sentences" else "words"
+
     def __len__(self) -> int:
         return len(self.words)
 

@@ -209,8 +209,8 @@ def test_a_sweep_is_a_table_and_a_dataset(euclidean_space: EmbeddingSpace) -> No
     assert low.mechanism.epsilon == 2.0
     kept, distinct = high.statistics.kept, high.statistics.distinct
     assert high.cells()[:2] == ["8", "8"]
-    assert high.cells()[3:6] == [f"{f(kept):.3f}" for f in (np.mean, np.median, np.max)]
-    assert high.cells()[6:] == [f"{f(distinct):,.0f}" for f in (np.mean, np.median, np.min)]
+    assert high.cells()[4:7] == [f"{f(kept):.3f}" for f in (np.mean, np.median, np.max)]
+    assert high.cells()[7:] == [f"{f(distinct):,.0f}" for f in (np.mean, np.median, np.min)]
     rows = found.to_dataset()
     assert rows["epsilon"] == [2.0] * 20 + [8.0] * 20
     assert rows["word"] == [*words, *words]

@@ -1,10 +1,13 @@
 """ε that is suggested: the target holds there for fresh words, and not at 1.2 times as much."""
 
+import math
+
 import numpy as np
 import pytest
 
 from hf_dxprivacy.calibration import (
     compare_mechanisms,
+    epsilon_for_local_bound,
     epsilon_for_radius,
     privacy_statistics,
     sample_words,
@@ -257,3 +260,52 @@ def test_comparison_at_equal_worst_words(euclidean_space: EmbeddingSpace) -> Non
     assert all(value <= 0.5 + 5 * np.sqrt(0.25 / 1000) for value in largest)
     with pytest.raises(InvalidValueError, match="exactly one of epsilon and max_nw"):
         compare_mechanisms(euclidean_space, ["tem"])
+
+
+@pytest.fixture(scope="module")
+def tree_space(euclidean_space: EmbeddingSpace) -> EmbeddingSpace:
+    return euclidean_space.build_hierarchy(progress=False)
+
+
+@pytest.mark.parametrize("mechanism", ["hierarchical", "krr", "tem", "laplace", "mahalanobis"])
+@pytest.mark.parametrize("limit", [0.01, 0.7, 5.0, 12.0, 14.59])
+def test_the_largest_epsilon_of_a_local_bound(
+    tree_space: EmbeddingSpace, mechanism: str, limit: float
+) -> None:
+    found = epsilon_for_local_bound(tree_space, mechanism, limit)
+    assert float(f"{found:.6g}") == found
+    assert create_mechanism(mechanism, tree_space, found).local_epsilon <= limit
+    assert create_mechanism(mechanism, tree_space, found * 1.0001).local_epsilon > limit
+
+
+def test_a_local_bound_of_calibrated_needs_no_certificate(euclidean_space: EmbeddingSpace) -> None:
+    # A space of its own, of which no level is known.
+    space = euclidean_space.rescale(1.5)
+    found = epsilon_for_local_bound(space, "calibrated", 8.0)
+    assert not space.cache.certificates
+    assert create_mechanism("calibrated", space, found).local_epsilon <= 8.0
+    # ln of 499·0.999/0.001 is 13.1, to which its bound falls: above that no ε is too large.
+    with pytest.raises(InvalidValueError, match="of 14 does not limit ε for 'calibrated'"):
+        epsilon_for_local_bound(space, "calibrated", 14.0)
+    for epsilon in (64.0, 128.0):
+        assert create_mechanism("calibrated", space, epsilon).local_epsilon < 14.0
+
+
+def test_local_bounds_that_no_epsilon_or_every_one_has(
+    euclidean_space: EmbeddingSpace, poincare_space: EmbeddingSpace
+) -> None:
+    with pytest.raises(InvalidValueError, match="does not limit ε for 'tem'"):
+        epsilon_for_local_bound(euclidean_space, "tem", 40.0)
+    with pytest.raises(InvalidValueError, match=r"no ε has a local bound of 1 .* least is") as e:
+        epsilon_for_local_bound(poincare_space, "hyperbolic", 1.0)
+    least = float(str(e.value).rpartition("least is ")[2].partition(",")[0])
+    found = epsilon_for_local_bound(poincare_space, "hyperbolic", 1.01 * least)
+    assert create_mechanism("hyperbolic", poincare_space, found).local_epsilon <= 1.01 * least
+    with pytest.raises(InvalidValueError, match=r"no ε has a local bound of 0\.5"):
+        epsilon_for_local_bound(poincare_space, "hyperbolic", 0.5, noise="lebesgue")
+    with pytest.raises(InvalidValueError, match="needs a space with a tree"):
+        epsilon_for_local_bound(euclidean_space, "hierarchical", 5.0)
+    with pytest.raises(InvalidValueError, match="expected local_epsilon > 0 and finite"):
+        epsilon_for_local_bound(euclidean_space, "krr", math.inf)
+    with pytest.raises(InvalidTypeError, match="has no option 'lam'"):
+        epsilon_for_local_bound(euclidean_space, "krr", 5.0, lam=0.5)
