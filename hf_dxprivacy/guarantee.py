@@ -1,7 +1,8 @@
 """Guarantees of mechanisms, privatizers and released n-grams, to read, print and store."""
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context
 from typing import Any
@@ -122,33 +123,98 @@ def token_disclosures(seeded: bool, unknown: str) -> tuple[str, ...]:
     return (*sentences, _SEEDED) if seeded else sentences
 
 
+_SEEDED_TEXTS = (
+    "Seeded noise: the statement holds only while the seed stays secret. Disclosed: rows of a "
+    "column that have the same text and the same index, or none, get equal noise, so their "
+    "equality shows: without with_indices=True any two of them; with it those that have one index "
+    "in two splits, files, tables or shards of a stream. The statement holds for inputs that agree "
+    "in this."
+)
+
+_MEMOIZED_TEXTS = {
+    "row": "Memoized noise: rows with equal entries become equal rows in every release under one "
+    "key, ε, mechanism, pool and version of this package, which costs no more than the first. "
+    "Disclosed: which rows have equal entries. The statement holds for inputs that agree in this, "
+    "and only while the key stays secret.",
+    "user": "Memoized noise: {units} of a user with one entry become the same sentence in every "
+    "release under one key, ε, mechanism, pool and version of this package, which costs no more "
+    "than the first. Bounds add up over the different entries of a user. Disclosed: which {units} "
+    "of a user have one entry, and so how often each comes. The statement holds for inputs that "
+    "agree in this, and only while the key stays secret.",
+}
+
+# What a mechanism says of words, said of the entries of a pool.
+_OF_ENTRIES = (
+    ("a word that it lacks is one more word", "the unknown entry is one more"),
+    (r"\b([Aa]) word\b", r"\1n entry"),
+    (r"\bwords\b", "entries"),
+    (r"\bword\b", "entry"),
+    (r"\b([Tt]he|this) space\b", r"\1 pool"),
+)
+
+
 def sentence_disclosures(
-    unit: str, entries: int, seeded: bool, memoize: str | None = None
+    unit: str,
+    sizes: Sequence[int],
+    bare: tuple[str, ...],
+    *,
+    seeded: bool,
+    memoize: str | None = None,
+    label_column: str | None = None,
+    refilled: bool = False,
 ) -> tuple[str, ...]:
     """Say what a privatizer of whole texts or sentences rests on, and what it releases.
 
     Args:
         unit: "text" or "sentence".
-        entries: How many entries the pool has.
+        sizes: How many entries the pool has; with labels, how many of each.
+        bare: The same of the mechanism, in terms of words.
         seeded: Whether the noise comes from a fixed seed.
         memoize: What is always released in the same way: "row", "user", or nothing.
+        label_column: The column of public labels by which the pool is restricted.
+        refilled: Whether numbers, dates and names in what is released are drawn afresh.
     """
-    sentences = [
-        f"A word here is an entry of the pool: one of {entries} public sentences. A {unit} is "
-        "looked up as the entry nearest to it, and one the encoder has nothing for as the unknown "
-        "word.",
-        "The encoder and its projection are public, and were not made from the private text.",
-        "Not covered, released as it is: which texts are missing."
-        if unit == "text"
-        else "Not covered, released as it is: the number of sentences of each text, and which "
-        "texts are missing. The bounds of the sentences of a text add up.",
-        _BESIDE_THE_ROWS,
+    units = f"{unit}s"
+    found = [
+        f"A {unit}, however long, is one input: its entry, which is the nearest of "
+        f"{sum(sizes):,} public sentences"
+        + (" among those of its label" if label_column else "")
+        + f". Two {units} are as far apart as their entries. A {unit} that the encoder has nothing "
+        "for (empty, or in another script) has one more entry, the unknown one.",
+        "The sentences, the encoder, its projection and the tree are public and were not made "
+        f"from the private text, so that no {unit} changes the entry of another.",
+        f"The noise of different {units} is independent; bounds of several {units} of one person, "
+        "columns and releases add up.",
     ]
+    for sentence in bare:
+        if sentence not in ALWAYS[:2]:
+            for pattern, entry in _OF_ENTRIES:
+                sentence = re.sub(pattern, entry, sentence)
+            found.append(sentence)
+    if label_column:
+        counts = " to ".join(f"{size:,}" for size in sorted({min(sizes), max(sizes)}))
+        found.append(
+            f"Not covered, released as it is: the label of each row in column {label_column!r}, "
+            f"one of {len(sizes)}, with {counts} entries each. The statement holds for "
+            f"{units} of one label, and nothing is promised between labels. The figures are those "
+            "of the label with the largest bound."
+        )
+    if unit == "sentence":
+        found.append(
+            "Not covered, released as it is: the number of sentences of each text. The bounds of "
+            "the sentences of a text add up."
+        )
+    if refilled:
+        found.append(
+            "Numbers, dates and names of people in a sentence that came out are drawn afresh, from "
+            "noise of their own; that is post-processing and changes no bound."
+        )
+    found += ["Not covered, released as it is: which texts are missing.", _BESIDE_THE_ROWS]
     if seeded:
-        sentences.append(_SEEDED)
+        found.append(_SEEDED_TEXTS)
     if memoize is not None:
-        sentences.append(_MEMOIZED[memoize])
-    return tuple(sentences)
+        found.append(_MEMOIZED_TEXTS[memoize].format(units=units))
+    return tuple(found)
 
 
 def upward(value: float, digits: int = 4) -> str:
@@ -200,7 +266,8 @@ class PrivacyGuarantee:
 
         Args:
             text_a: A text; a word, for the guarantee of a bare mechanism; a sequence of token ids,
-                for that of a `TokenPrivatizer`.
+                for that of a `TokenPrivatizer`; a row, as a mapping of columns, for that of a
+                `SentencePrivatizer` with labels.
             text_b: Another one.
 
         Returns:

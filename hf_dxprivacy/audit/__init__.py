@@ -3,6 +3,7 @@
 from hf_dxprivacy.audit.adversary import BayesAdversary
 from hf_dxprivacy.audit.attribution import Attribution, author_attribution
 from hf_dxprivacy.audit.check import GuaranteeCheck
+from hf_dxprivacy.audit.companions import verify_companions
 from hf_dxprivacy.audit.masked_words import MaskedWordModel
 from hf_dxprivacy.audit.reconstruction import (
     Reconstruction,
@@ -27,6 +28,7 @@ __all__ = [
     "reconstruct_texts",
     "reconstruction",
     "user_audit",
+    "verify_companions",
     "verify_guarantee",
     "verify_workers",
 ]

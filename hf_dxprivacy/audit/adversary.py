@@ -10,8 +10,10 @@ from hf_dxprivacy._runtime import require
 from hf_dxprivacy.audit.inputs import blocks
 from hf_dxprivacy.errors import InvalidValueError, require_at_least
 from hf_dxprivacy.mechanisms import ExactMechanism, ExponentialLaw, Mechanism
+from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.results import EXTRA
+from hf_dxprivacy.sentences import SentencePool
 
 # Draws that are held at once.
 BLOCK_DRAWS = 1 << 17
@@ -87,6 +89,33 @@ class EstimatedDistribution:
         return (own + shared) / (self._draws + self._shared)
 
 
+def _whole_pool(privatizer: SentencePrivatizer) -> SentencePool:
+    """Return the pool of a privatizer that releases one of its entries for each text."""
+    remedies = {
+        "unit='sentence'": (privatizer.unit != "text", "split the texts, and take unit='text'"),
+        "refill=True": (privatizer.refill, "leave it out: what it draws tells nothing"),
+        "label_column=": (
+            privatizer.label_column is not None,
+            "attack the texts of one label, over pool.with_label(...)",
+        ),
+    }
+    for setting, (given, remedy) in remedies.items():
+        if given:
+            raise InvalidValueError(
+                f"expected one entry of the pool for each text, got {setting}; {remedy}"
+            )
+    return privatizer.pool
+
+
+def _prior_of_entries(pool: SentencePool, prior: Mapping[str, float]) -> dict[str, float]:
+    """Return how often each entry occurs, from public texts."""
+    found: dict[str, float] = {}
+    for row, frequency in zip(pool.look_up(list(prior)).tolist(), prior.values(), strict=True):
+        if row >= 0:
+            found[pool.sentences[row]] = found.get(pool.sentences[row], 0.0) + frequency
+    return found
+
+
 def counted(mechanism: Mechanism, inputs: Ids, draws: int, rng: np.random.Generator) -> Any:
     """Return a sparse (m, V) table of how often each output was drawn from each input."""
     table = require("scipy.sparse", EXTRA).csr_matrix
@@ -122,20 +151,24 @@ class BayesAdversary:
 
     Attributes:
         mechanism: What the adversary knows to be used.
+        pool: The pool of sentences it draws from, or None for words.
         candidates: (m,) int64 ids of the words that may be guessed, the most frequent first.
         prior: (m,) float64 how likely each is; adds up to 1.
         distribution: What the adversary knows of the law of the mechanism.
         exact: Whether that is all there is to know.
 
     Args:
-        mechanism: What the adversary knows to be used.
+        mechanism: What the adversary knows to be used; or a `SentencePrivatizer`, whose words are
+            the entries of its pool.
         prior: Word → how often it occurs, in any unit. Words that the space lacks or whose
-            frequency is 0 are no candidates.
+            frequency is 0 are no candidates. For sentences public text → how often, from which an
+            entry has what its texts have together.
         draws: Draws from each candidate where the law has to be estimated.
         rng: Source of the draws; this process's own by default.
 
     Raises:
-        InvalidValueError: If no word of the prior is in the space, or a frequency is negative.
+        InvalidValueError: If no word of the prior is in the space, a frequency is negative, or a
+            `SentencePrivatizer` does not release one entry of one pool for each text.
         MissingExtraError: If SciPy, which draws need, is not installed.
     """
 
@@ -143,7 +176,7 @@ class BayesAdversary:
 
     def __init__(
         self,
-        mechanism: Mechanism,
+        mechanism: Mechanism | SentencePrivatizer,
         prior: Mapping[str, float],
         *,
         draws: int = 500,
@@ -153,6 +186,11 @@ class BayesAdversary:
         frequencies = np.fromiter(prior.values(), dtype=np.float64, count=len(prior))
         if not np.isfinite(frequencies).all() or (frequencies < 0).any():
             raise InvalidValueError("expected frequencies in prior to be finite and not below 0")
+        self.pool = None
+        if isinstance(mechanism, SentencePrivatizer):
+            self.pool, mechanism = _whole_pool(mechanism), mechanism.mechanism
+            prior = _prior_of_entries(self.pool, prior)
+            frequencies = np.fromiter(prior.values(), dtype=np.float64, count=len(prior))
         ids = mechanism.space.ids(list(prior))
         possible = np.flatnonzero((ids >= 0) & (frequencies > 0))
         if len(possible) == 0:

@@ -13,9 +13,9 @@ from hf_dxprivacy.audit.masked_words import MaskedWordModel
 from hf_dxprivacy.audit.shadow import require_aligned
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import Mechanism
+from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.results import Interval, Result, Results, share_interval
-from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import RowReader
 
@@ -46,7 +46,7 @@ class Reconstruction:
 
 
 def reconstruction(
-    mechanism: Mechanism,
+    mechanism: Mechanism | SentencePrivatizer,
     prior: Mapping[str, float],
     *,
     tops: Sequence[int] = (1, 10),
@@ -62,8 +62,9 @@ def reconstruction(
     and so a lower bound of the best one, up to the interval.
 
     Args:
-        mechanism: What privatizes the words.
-        prior: Word → how often it occurs.
+        mechanism: What privatizes the words; or a `SentencePrivatizer`, of whose pool the entries
+            are told, and texts no nearer than by their entry.
+        prior: Word → how often it occurs; for sentences public text → how often.
         tops: How many guesses the adversary has.
         bands: Ranks by frequency at which a band of words ends.
         draws: Draws from each word, twice.
@@ -76,6 +77,7 @@ def reconstruction(
     _require_tops(tops)
     rng = rng or process_generator()
     adversary = BayesAdversary(mechanism, prior, draws=draws, rng=rng)
+    mechanism = adversary.mechanism
     counts = [min(top, len(adversary.prior)) for top in tops]
     if adversary.exact:
         success, trials = _success(adversary, counts, None), 1
@@ -151,6 +153,7 @@ def reconstruct_texts(
     """Guess the words of texts from their release, and count how often that is right.
 
     Counted are the words that the space has. One that the adversary's prior lacks is never guessed.
+    For a release of whole sentences the entry of each text is guessed in the place of a word.
 
     Args:
         adversary: Of the mechanism with which the texts were released.
@@ -165,15 +168,17 @@ def reconstruct_texts(
 
     Raises:
         InvalidValueError: If lengths differ, a text has another number of words than its release,
-            or no word is in the space.
+            no word is in the space, or there is a language model of words for whole sentences.
     """
     _require_tops(tops)
+    if language_model is not None and adversary.pool is not None:
+        raise InvalidValueError("expected no language_model of words beside whole sentences")
     mechanism, prior = adversary.mechanism, adversary.prior
     names = [mechanism.space.words[i] for i in adversary.candidates.tolist()]
     positions = np.full(len(mechanism.space), -1)
     positions[adversary.candidates] = np.arange(len(names))
     trials, hits = 0, dict.fromkeys([*(f"top-{top}" for top in tops), "unchanged"], 0)
-    for inputs, outputs in aligned(mechanism.space, originals, released):
+    for inputs, outputs in aligned(adversary, originals, released):
         expected = None
         if language_model is not None:
             first = [names[i] for i in adversary.guess(outputs)[:, 0].tolist()]
@@ -197,14 +202,26 @@ def _shares(task: str, mechanism: Mechanism, hits: Mapping[str, int], trials: in
 
 
 def aligned(
-    space: EmbeddingSpace, originals: Sequence[str], released: Sequence[str]
+    adversary: BayesAdversary, originals: Sequence[str], released: Sequence[str]
 ) -> Iterator[tuple[Ids, Ids]]:
     """Return for each text the ids of its words and of their outputs, where the space has both.
 
     Raises:
-        InvalidValueError: If lengths differ, of lists or of a text and its release.
+        InvalidValueError: If lengths differ, of lists or of a text and its release; or if a release
+            is no sentence of the pool.
     """
     require_aligned(originals=len(originals), released=len(released))
+    space, pool = adversary.mechanism.space, adversary.pool
+    if pool is not None:
+        entries, outputs = pool.look_up(originals), space.ids(released)
+        if (outputs < 0).any():
+            row = int(np.argmax(outputs < 0))
+            raise InvalidValueError(
+                f"expected released sentences of the pool, got another one in row {row}; were the "
+                "texts released with this pool, without refill=?"
+            )
+        yield entries[entries >= 0], outputs[entries >= 0]
+        return
     reader = RowReader()
     for row, pair in enumerate(zip(originals, released, strict=True)):
         before, after = (look_up_rows([reader.read_text(text)], space) for text in pair)
@@ -250,7 +267,7 @@ def averaging(
             text has another number of words than its release, or no word is in the space.
     """
     space = adversary.mechanism.space
-    pairs = [list(aligned(space, originals, released)) for released in releases]
+    pairs = [list(aligned(adversary, originals, released)) for released in releases]
     if not pairs or not any(len(before) for before, _ in pairs[0]):
         raise InvalidValueError(
             f"expected releases of texts with words of the space, got {len(pairs)} releases of "

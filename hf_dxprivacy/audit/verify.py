@@ -11,8 +11,16 @@ from hf_dxprivacy.audit.exact import check_exactly
 from hf_dxprivacy.audit.inputs import chosen_inputs, of_callable, of_mechanism
 from hf_dxprivacy.audit.sampling import check_by_draws
 from hf_dxprivacy.audit.statements import COMPARED, Evidence, false_statements
-from hf_dxprivacy.errors import InvalidTypeError, require_at_least, require_between, require_one_of
+from hf_dxprivacy.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    require_at_least,
+    require_between,
+    require_one_of,
+)
 from hf_dxprivacy.mechanisms import ExactMechanism, Mechanism
+from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import process_generator
 
 # How many inputs are drawn for, unless a number is given.
@@ -20,7 +28,7 @@ INPUTS = 200
 
 
 def verify_guarantee(
-    mechanism: Mechanism | Callable[..., object],
+    mechanism: Mechanism | DxPrivatizer | SentencePrivatizer | Callable[..., object],
     words: Sequence[str] | None = None,
     bound: Callable[[str, str], float] | None = None,
     *,
@@ -41,15 +49,17 @@ def verify_guarantee(
 
     >>> verify_guarantee(CalibratedExponential(space, 2.0))
     >>> verify_guarantee(MultivariateLaplace(space, 8.0), draws=10_000_000)
-    >>> verify_guarantee(privatizer.privatize, ["cat", "dog", "qwxz"], privatizer.guarantee.bound)
+    >>> verify_guarantee(privatizer, ["cat", "dog", "qwxz"])
     >>> verify_guarantee(foreign.replace_word, words, lambda a, b: 8 * space.distance(a, b),
     ...                  batched=False)
 
     Args:
         mechanism: A mechanism, held to its `certified_epsilon`, and its `guarantee`, `id_bound`
-            and exact level to what was found; or any callable that turns a list of words into a
-            list of words, each drawn independently.
-        words: For a callable, the inputs, at best with near ones, and unknown ones, among them.
+            and exact level to what was found; a privatizer of texts or sentences, whose `privatize`
+            is held to `guarantee.bound` on the texts in `words`; or any callable that turns a list
+            of words into a list of words, each drawn independently.
+        words: For a privatizer or a callable, the inputs, at best with near ones, and unknown ones,
+            among them.
         bound: For a callable, the ε·d claimed for two words, symmetric; ∞ where nothing is.
         method: "exact" or "sampling"; by default exact wherever the law is known. Draws from an
             exponential mechanism show whether its sampler follows its law.
@@ -84,11 +94,13 @@ def verify_guarantee(
             "'tem', 'krr') for method='exact'; leave method= out to draw"
         )
     rng = rng or process_generator()
+    if isinstance(mechanism, (DxPrivatizer, SentencePrivatizer)):
+        mechanism, bound = _of_privatizer(mechanism, bound)
     if not isinstance(mechanism, Mechanism):
         if not callable(mechanism) or words is None or bound is None:
             raise InvalidTypeError(
                 "expected a mechanism, or a callable with words= and bound=, such as "
-                "verify_guarantee(privatizer.privatize, words, privatizer.guarantee.bound)"
+                "verify_guarantee(replace_word, words, bound); a privatizer needs words= only"
             )
         target = of_callable(mechanism, words, bound, batched, inputs or INPUTS, rng)
         return check_by_draws(target, draws, alpha, rng)
@@ -105,3 +117,16 @@ def verify_guarantee(
     evidence = Evidence(ids, target.allowed[np.ix_(some, some)], float(target.allowed.max()))
     false = false_statements(mechanism, evidence)
     return replace(found, passed=found.passed and not false, false_statements=false)
+
+
+def _of_privatizer(
+    privatizer: DxPrivatizer | SentencePrivatizer, bound: object
+) -> tuple[Callable[..., object], Callable[[str, str], float]]:
+    """Return what a privatizer does to texts, and what it promises for them."""
+    if bound is not None:
+        raise InvalidTypeError("a privatizer has its own bound; leave bound= out")
+    if privatizer.seed is not None or privatizer.memoize is not None:
+        raise InvalidValueError(
+            "draws with a seed or a key are not independent; audit the same privatizer without"
+        )
+    return privatizer.privatize, privatizer.guarantee.bound

@@ -8,8 +8,7 @@ import pyarrow.compute as pc
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.distributed.rows import Job
 from hf_dxprivacy.errors import InvalidTypeError
-from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
-from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
+from hf_dxprivacy.privatizers.privatizer import Privatizer
 
 if TYPE_CHECKING:
     from ray.data import Dataset
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 def privatize_ray(
     dataset: "Dataset",
-    privatizer: DxPrivatizer | TokenPrivatizer,
+    privatizer: Privatizer,
     *,
     id_column: str | None = None,
     batch_size: int = 1000,

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, column_names
 from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise
-from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
 
 KEY_BITS = 256
@@ -36,18 +36,18 @@ class Job:
             is missing or for nothing.
     """
 
-    def __init__(self, privatizer: DxPrivatizer | TokenPrivatizer, id_column: str | None) -> None:
-        if not isinstance(privatizer, (DxPrivatizer, TokenPrivatizer)):
+    def __init__(self, privatizer: Privatizer, id_column: str | None) -> None:
+        if not isinstance(privatizer, Privatizer):
             raise InvalidTypeError(
-                f"expected a DxPrivatizer, a SlotPrivatizer or a TokenPrivatizer, got a "
-                f"{type(privatizer).__name__}"
+                "expected a DxPrivatizer, a SlotPrivatizer, a SentencePrivatizer or a "
+                f"TokenPrivatizer, got a {type(privatizer).__name__}"
             )
         if privatizer.budget is not None:
             raise InvalidValueError(
                 "a PrivacyBudget counts in one process, and this job runs in many: make the "
                 "privatizer without budget=, and count the job as one release of every row"
             )
-        memoized = isinstance(privatizer, DxPrivatizer) and privatizer.memoize is not None
+        memoized = privatizer.memoize is not None
         if memoized and id_column is not None:
             raise InvalidValueError(
                 "with memoize= the noise does not depend on the row: leave id_column out"

@@ -10,8 +10,7 @@ import pyarrow as pa
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.distributed.rows import Job
 from hf_dxprivacy.errors import InvalidTypeError
-from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
-from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
+from hf_dxprivacy.privatizers.privatizer import Privatizer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,7 +31,7 @@ _ARROW_TYPES = {
 
 def privatize_spark(
     dataframe: "DataFrame",
-    privatizer: DxPrivatizer | TokenPrivatizer,
+    privatizer: Privatizer,
     *,
     id_column: str | None = None,
 ) -> "DataFrame":

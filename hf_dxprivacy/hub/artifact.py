@@ -143,7 +143,9 @@ def require_fields(path: Path, entries: Any, fields: Mapping[str, Any]) -> None:
         )
     for name, kind in fields.items():
         # True is an int to Python.
-        if not isinstance(entries[name], kind) or isinstance(entries[name], bool):
+        if not isinstance(entries[name], kind) or (
+            isinstance(entries[name], bool) and kind is not bool
+        ):
             raise ArtifactError(f"{path}: {name} cannot be {entries[name]!r}; save it again")
 
 

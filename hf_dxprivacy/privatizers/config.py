@@ -33,8 +33,9 @@ class PrivatizerConfig:
             text columns themselves; ``stopwords``, sorted; ``oov``; ``case``; and with slots the
             ``selector`` as `slots.selector_storage` describes it, ``mask_column`` and
             ``spans_column``. Of whole sentences: ``text_column``, ``output_column``,
-            ``sentence_unit`` and ``language``. Of tokens: ``ids_column``, and of the
-            ``tokenizer`` its name or path and the digest of its vocabulary.
+            ``sentence_unit``, ``language``, ``label_column`` and ``refill``. Of tokens:
+            ``ids_column``, and of the ``tokenizer`` its name or path and the digest of its
+            vocabulary.
     """
 
     space: dict[str, Any]
@@ -103,7 +104,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     "TokenPrivatizer": {"ids_column": str, "tokenizer": dict},
     "SentencePrivatizer": {
         **{"text_column": list, "output_column": _COLUMNS},
-        **{"sentence_unit": str, "language": str},
+        **{"sentence_unit": str, "language": str, "label_column": (str, NoneType), "refill": bool},
     },
 }
 _PARTS: dict[str, dict[str, Any]] = {

@@ -25,7 +25,7 @@ from hf_dxprivacy.errors import (
     require_one_of,
 )
 from hf_dxprivacy.mechanisms import Mechanism
-from hf_dxprivacy.privatizers.batch import EncodedColumn, EncodedText, Ids
+from hf_dxprivacy.privatizers.batch import EncodedColumn, Ids
 from hf_dxprivacy.randomness import KEY_BYTES, RowStreams, row_streams
 from hf_dxprivacy.text.shapes import UNIFORMS
 
@@ -70,7 +70,7 @@ class KeyedNoise:
         return self._draw("", mechanism.sample, mechanism, column, everything, context)
 
     def uniforms(
-        self, mechanism: Mechanism, column: EncodedText, places: Ids, context: Callable[[], str]
+        self, mechanism: Mechanism, column: EncodedColumn, places: Ids, context: Callable[[], str]
     ) -> NDArray[np.floating]:
         """Return (n, UNIFORMS) numbers to render outputs with, independent of their draws.
 

@@ -34,7 +34,7 @@ from hf_dxprivacy.privatizers.budget import BudgetUnit, PrivacyBudget
 from hf_dxprivacy.privatizers.config import PrivatizerConfig
 from hf_dxprivacy.privatizers.dataset_formats import column_names
 from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
-from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise
+from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise, Memoize
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.reference import refer, require_digest
 
@@ -136,6 +136,10 @@ class Privatizer(SetOnce, Publishable):
         changed._noise = noise
         return changed
 
+    @abstractmethod
+    def __call__(self, examples: Any, indices: Any = None, rank: int | None = None) -> Any:
+        """Privatize one example or a batch, as `Dataset.map` hands them over."""
+
     def __repr__(self) -> str:
         settings = ", ".join(f"{k}={v!r}" for k, v in self.mechanism.parameters.items())
         return f"{type(self).__name__}({self.space!r}, {settings})"
@@ -154,6 +158,11 @@ class Privatizer(SetOnce, Publishable):
     def seed(self) -> int | None:
         """The seed, a secret; None without one."""
         return None if self._noise is None or self._noise.unit else self._noise.secret
+
+    @property
+    def memoize(self) -> Memoize | None:
+        """Unit that is always released in the same way: "row", "user", or None."""
+        return None if self._noise is None else self._noise.unit
 
     @lazy_property
     @abstractmethod

@@ -4,7 +4,9 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, pairwise
+from functools import partial
+from hashlib import blake2b
+from itertools import accumulate, chain, compress, pairwise, repeat
 from pathlib import Path
 from typing import Any, ClassVar, Literal, overload
 
@@ -16,14 +18,15 @@ from hf_dxprivacy._runtime import CPU, lazy_property
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
 from hf_dxprivacy.guarantee import PrivacyGuarantee, sentence_disclosures
 from hf_dxprivacy.hub import HubOptions
-from hf_dxprivacy.mechanisms import Mechanism
-from hf_dxprivacy.privatizers.batch import BINS, EncodedColumn, RowIds, TextCounts
+from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
+from hf_dxprivacy.privatizers.batch import BINS, EncodedColumn, Ids, RowIds, TextCounts
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
-from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow
+from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow, column_names
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
 from hf_dxprivacy.privatizers.privatizer import Privatizer
-from hf_dxprivacy.sentences import SentencePool, split_sentences
+from hf_dxprivacy.sentences import SentencePool, as_label, split_sentences
 from hf_dxprivacy.text import is_missing
+from hf_dxprivacy.text.refill import refill as refilled
 
 Unit = Literal["text", "sentence"]
 
@@ -35,21 +38,55 @@ class EncodedSentences(EncodedColumn):
     Attributes:
         rows: For each cell what is looked up: the text, or its sentences; None for a missing one.
         cosines: (m,) between what is looked up and its entry.
+        labels: For each row its label; None if the pool is not restricted by labels.
     """
 
     rows: Sequence[list[str] | None]
     cosines: NDArray[np.float64]
+    labels: Sequence[str | None]
 
     @classmethod
     def encode(
-        cls, name: str, rows: Sequence[list[str] | None], row_ids: RowIds, pool: SentencePool
+        cls,
+        name: str,
+        rows: Sequence[list[str] | None],
+        row_ids: RowIds,
+        pools: Mapping[str | None, SentencePool],
+        labels: Sequence[str | None],
     ) -> "EncodedSentences":
-        """Look up texts or sentences in a pool."""
+        """Look up texts or sentences, each in the pool of its row's label."""
         pieces = [*chain.from_iterable(row or () for row in rows)]
-        offsets = [*accumulate((len(row or ()) for row in rows), initial=0)]
+        lengths = [len(row or ()) for row in rows]
+        offsets = [*accumulate(lengths, initial=0)]
+        of_pieces = np.repeat(np.array(labels, dtype=object), lengths)
+        ids, cosines = np.empty(len(pieces), dtype=np.int64), np.empty(len(pieces))
+        for label in dict.fromkeys(of_pieces.tolist()):
+            places = np.flatnonzero(of_pieces == label)
+            asked = [pieces[place] for place in places.tolist()]
+            ids[places], cosines[places] = pools[label].nearest(asked)
         perturbed = np.ones(len(pieces), dtype=np.bool_)
-        ids, cosines = pool.nearest(pieces)
-        return cls(name, row_ids, offsets, ids, perturbed, rows, cosines)
+        return cls(name, row_ids, offsets, ids, perturbed, rows, cosines, labels)
+
+    def by_label(self) -> Iterator[tuple[str | None, Ids, "EncodedSentences"]]:
+        """Return for each label the places of its rows' sentences, and a column of these rows."""
+        lengths, ids = np.array(self.row_lengths, dtype=np.int64), self.row_ids
+        for label in dict.fromkeys(self.labels):
+            held = [label == other for other in self.labels]
+            places = np.flatnonzero(np.repeat(held, lengths))
+            column = replace(
+                self,
+                row_ids=RowIds(
+                    None if ids.indices is None else [*compress(ids.indices, held)],
+                    None if ids.users is None else [*compress(ids.users, held)],
+                ),
+                offsets=[*accumulate(lengths[held].tolist(), initial=0)],
+                ids=self.ids[places],
+                perturbed=self.perturbed[places],
+                rows=[*compress(self.rows, held)],
+                cosines=self.cosines[places],
+                labels=[label] * sum(held),
+            )
+            yield label, places, column
 
     def counts(self) -> TextCounts:
         """Count texts and entries, and how far the texts are from these."""
@@ -90,6 +127,11 @@ class SentencePrivatizer(Privatizer):
             whose number then shows, and whose bounds add up.
         text_column: The column to privatize, or several; cells are texts.
         output_column: Where the result goes; by default the text columns are overwritten.
+        label_column: A column with a public label of each row, such as its topic, which is
+            released beside the text: a text becomes a sentence of its label. The pool has to know
+            the labels of its sentences. Texts are hidden among those of one label, not among all.
+        refill: Draw numbers, dates and names of people in what is released afresh, so that none
+            of a public sentence is taken for one of the text. Changes no bound.
         language: Of the texts, for the rules that split them, as a code of ISO 639-1.
         seed: As for `DxPrivatizer`.
         device: As for `DxPrivatizer`; the encoder has its own.
@@ -107,6 +149,7 @@ class SentencePrivatizer(Privatizer):
     """
 
     _owner = "SentencePrivatizer"
+    _derived: ClassVar[tuple[str, ...]] = ("guarantee", "_context", "_parts")
     _runtime_arguments: ClassVar[tuple[str, ...]] = (
         *("text_column", "output_column", "seed", "device"),
         *("memoize", "user_column", "key", "budget"),
@@ -121,6 +164,8 @@ class SentencePrivatizer(Privatizer):
         unit: Unit = "text",
         text_column: str | Sequence[str] = "text",
         output_column: str | Sequence[str] | None = None,
+        label_column: str | None = None,
+        refill: bool = False,
         language: str = "en",
         seed: int | None = None,
         device: str = CPU,
@@ -137,6 +182,12 @@ class SentencePrivatizer(Privatizer):
             raise InvalidTypeError(
                 f"expected pool to be a SentencePool or its name, got a {type(pool).__name__}"
             )
+        if not isinstance(refill, bool):
+            raise InvalidTypeError(f"expected refill to be True or False, got {refill!r}")
+        if label_column is not None and isinstance(mechanism, Mechanism):
+            raise InvalidTypeError(
+                "with label_column= a mechanism is made for each label: pass its name and epsilon="
+            )
         noise = noise_source(seed, memoize, key)
         space = pool.space
         self._set_up(space, mechanism, epsilon, options, device, noise, budget, ("word", "user"))
@@ -146,25 +197,52 @@ class SentencePrivatizer(Privatizer):
         if unit == "sentence":
             split_sentences("", language)
         self._set_columns(text_column, output_column, user_column)
+        self.refill = refill
+        self.label_column = label_column
+        if label_column is not None:
+            column_names("label_column", label_column, 1)
+            if label_column in (*self.text_columns, *self.output_columns):
+                raise InvalidValueError(f"column {label_column!r} cannot be text and label at once")
+            # What a label lacks shows now, and not in the middle of a release.
+            _ = self._parts
 
-    @property
-    def memoize(self) -> Memoize | None:
-        """Unit that is always released in the same way: "row", "user", or None."""
-        return None if self._noise is None else self._noise.unit
+    @lazy_property
+    def _parts(self) -> dict[str | None, tuple[SentencePool, Mechanism]]:
+        """The pool and the mechanism of each label; of None, if there are no labels."""
+        law = self.mechanism
+        if self.label_column is None:
+            return {None: (self.pool, law)}
+        options = {name: law.parameters[name] for name in law.options}
+        parts: dict[str | None, tuple[SentencePool, Mechanism]] = {}
+        for label in sorted(set(self.pool.labels or [""])):
+            pool = self.pool.with_label(label)
+            made = create_mechanism(law.name, pool.space, law.epsilon, **options)
+            parts[label] = pool, made if law.device == CPU else made.to(law.device)
+        return parts
 
     @lazy_property
     def guarantee(self) -> PrivacyGuarantee:
-        """Guarantee for each text or sentence, and what it rests on; `bound` takes two texts."""
-        bare = self.mechanism.guarantee
-        disclosures = sentence_disclosures(
-            self.unit, len(self.pool), self.seed is not None, self.memoize
-        )
+        """Guarantee for each text or sentence, and what it rests on; `bound` takes two texts.
+
+        With labels `bound` takes two rows; it is ∞ between labels.
+        """
+        laws = [law for _, law in self._parts.values()]
+        bare = max(laws, key=lambda law: law.local_epsilon).guarantee
         return replace(
             bare,
+            epsilon=max(law.certified_epsilon for law in laws),
             unit=self.unit,
             # A text that is equal to another one of its user can be told from one that is not.
             ldp_epsilon=math.inf if self.memoize == "user" else bare.ldp_epsilon,
-            assumptions=(*bare.assumptions, *disclosures),
+            assumptions=sentence_disclosures(
+                self.unit,
+                [len(pool) for pool, _ in self._parts.values()],
+                bare.assumptions,
+                seeded=self.seed is not None,
+                memoize=self.memoize,
+                label_column=self.label_column,
+                refilled=self.refill,
+            ),
             log_ratio_bound=self._bound,
         )
 
@@ -189,14 +267,15 @@ class SentencePrivatizer(Privatizer):
             The output columns; for a table, the table with them.
 
         Raises:
-            InvalidValueError: If a column is missing, or a row lacks its user.
+            InvalidValueError: If a column is missing, a row lacks its user, or the pool its label.
             BudgetExceededError: If the budget does not suffice. Nothing is released then.
             InvalidTypeError: If a cell is neither a text nor missing.
         """
         del rank
         batch = DatasetBatch.of(examples)
-        owner = {} if self.user_column is None else {self.user_column: "user_column="}
-        inputs = owner | dict.fromkeys(self.text_columns, "text_column=")
+        named = {self.user_column: "user_column=", self.label_column: "label_column="}
+        beside = {name: argument for name, argument in named.items() if name is not None}
+        inputs = beside | dict.fromkeys(self.text_columns, "text_column=")
         types = dict(zip(self.output_columns, self.text_columns, strict=True))
         batch.require(inputs, types, self.text_columns)
         # Not False for the last: a row with a list of tokens is to be refused, not taken for texts.
@@ -206,7 +285,8 @@ class SentencePrivatizer(Privatizer):
         row_ids = RowIds(batch.row_indices(indices, len(cells[self.text_columns[0]])))
         if self.user_column is not None:
             row_ids = row_ids.with_users(cells[self.user_column], self.user_column)
-        columns = [self._encode(name, cells[name], row_ids) for name in self.text_columns]
+        labels = None if self.label_column is None else cells[self.label_column]
+        columns = [self._encode(name, cells[name], row_ids, labels) for name in self.text_columns]
         released = self._release(columns)
         if on_counts is not None:
             for column in columns:
@@ -230,11 +310,12 @@ class SentencePrivatizer(Privatizer):
             BudgetExceededError: If the budget does not suffice. Nothing is released then.
             InvalidTypeError: If it is neither.
         """
-        if self.user_column is not None:
-            raise InvalidValueError(
-                f"user_column={self.user_column!r} is set, so call the privatizer on rows that "
-                "have that column, as dataset.map(privatizer) does, not on bare texts"
-            )
+        for argument in ("user_column", "label_column"):
+            if (column := getattr(self, argument)) is not None:
+                raise InvalidValueError(
+                    f"{argument}={column!r} is set, so call the privatizer on rows that have that "
+                    "column, as dataset.map(privatizer) does, not on bare texts"
+                )
         if isinstance(texts, (bytes, Mapping)) or not isinstance(texts, Iterable):
             raise InvalidTypeError(
                 f"expected a text or a sequence of texts, got a {type(texts).__name__}; "
@@ -245,9 +326,22 @@ class SentencePrivatizer(Privatizer):
         released = self._release([self._encode(name, cells, RowIds())])[self.output_columns[0]]
         return released[0] if isinstance(texts, str) else released
 
-    def _encode(self, name: str, cells: Sequence[Any], row_ids: RowIds) -> EncodedSentences:
+    def _encode(
+        self, name: str, cells: Sequence[Any], row_ids: RowIds, labels: Sequence[Any] | None = None
+    ) -> EncodedSentences:
         rows = row_ids.read(cells, name, self._pieces)
-        return EncodedSentences.encode(name, rows, row_ids, self.pool)
+        of_rows: list[str | None] = [None] * len(rows)
+        if labels is not None and self.label_column is not None:
+            of_rows = [*row_ids.read(labels, self.label_column, self._label)]
+        pools = {label: pool for label, (pool, _) in self._parts.items()}
+        return EncodedSentences.encode(name, rows, row_ids, pools, of_rows)
+
+    def _label(self, cell: Any) -> str:
+        """Return a label that the pool has."""
+        label = as_label(cell)
+        if label not in self._parts:
+            self.pool.with_label(label)
+        return label
 
     def _pieces(self, cell: Any) -> list[str] | None:
         """Return what of a cell is looked up: the text, or its sentences."""
@@ -255,7 +349,8 @@ class SentencePrivatizer(Privatizer):
             return None
         if not isinstance(cell, str):
             raise InvalidTypeError(
-                f"expected a text, got a {type(cell).__name__}; join tokens to a text first"
+                f"expected a text, got a {type(cell).__name__}; join tokens to a text first, and "
+                "give each text of a list, or message of a chat, a row of its own"
             )
         # A text of spaces is one sentence, so that it is hidden as any other.
         whole = self.unit == "text"
@@ -265,34 +360,71 @@ class SentencePrivatizer(Privatizer):
         """Charge the budget, draw entries, and return all output columns."""
         if self.budget is not None:
             costs = [column.expense(self.mechanism, self.budget.unit) for column in columns]
+            most = max(law.space_epsilon for _, law in self._parts.values())
             # Another pool or unit has another entry for a text, so that distances differ.
             what = f", per {self.unit} by the pool {self.pool.digest[:12]}"
-            self.budget.charge([replace(cost, metric=cost.metric + what) for cost in costs])
+            if self.label_column is not None:
+                what += f" and the labels in column {self.label_column!r}"
+            self.budget.charge(
+                [replace(cost, epsilon=most, metric=cost.metric + what) for cost in costs]
+            )
         result: dict[str, list[str | None]] = {}
         for output_column, column in zip(self.output_columns, columns, strict=True):
-            if self._noise is None:
-                outputs = self.mechanism.sample(column.inputs, randomness.process_generator())
-            else:
-                outputs = self._noise.draw(self.mechanism, column, lambda: self._context)
-            new = [self.pool.sentences[output] for output in outputs.tolist()]
+            new = self._draw(column)
             ranges = zip(column.rows, pairwise(column.offsets), strict=True)
             result[output_column] = [
                 None if row is None else " ".join(new[start:stop]) for row, (start, stop) in ranges
             ]
         return result
 
+    def _draw(self, column: EncodedSentences) -> list[str]:
+        """Draw a sentence for each one of a column."""
+        drawn = [""] * len(column.ids)
+        for label, places, part in column.by_label():
+            if not len(places):
+                continue
+            pool, law = self._parts[label]
+            context = partial(self._context.__getitem__, label)
+            rng = randomness.process_generator()
+            if self._noise is None:
+                outputs = law.sample(part.inputs, rng)
+            else:
+                outputs = self._noise.draw(law, part, context)
+            sentences = [pool.sentences[output] for output in outputs.tolist()]
+            if self.refill:
+                sources: Iterable[np.random.Generator] = repeat(rng, len(places))
+                if self._noise is not None:
+                    numbers = self._noise.uniforms(law, part, np.arange(len(places)), context)
+                    keys = (blake2b(row, digest_size=randomness.KEY_BYTES) for row in numbers)
+                    sources = (randomness.generator_from_key(key.digest()) for key in keys)
+                sentences = [*map(refilled, sentences, sources)]
+            for place, sentence in zip(places.tolist(), sentences, strict=True):
+                drawn[place] = sentence
+        return drawn
+
     @lazy_property
-    def _context(self) -> str:
+    def _context(self) -> dict[str | None, str]:
         """All that decides what is drawn, for which text and by which law: bound to the seed."""
-        law = self.mechanism.noise_parameters
-        return json.dumps([self.pool.digest, law, self.unit, self.language])
+        return {
+            label: json.dumps([pool.digest, law.noise_parameters, self.unit, self.language])
+            for label, (pool, law) in self._parts.items()
+        }
 
     def _bound(self, text_a: Any, text_b: Any) -> float:
-        """Bound the log-ratio of two texts; see `PrivacyGuarantee.bound`."""
-        both = self._encode(self.text_columns[0], [text_a, text_b], RowIds())
+        """Bound the log-ratio of two texts, or rows with labels; see `PrivacyGuarantee.bound`."""
+        name, labels, cells = self.text_columns[0], None, [text_a, text_b]
+        if self.label_column is not None:
+            needed = {name, self.label_column}
+            if not all(isinstance(row, Mapping) and needed <= row.keys() for row in cells):
+                raise InvalidTypeError(
+                    f"expected two rows with the columns {name!r} and {self.label_column!r}, as "
+                    "dicts"
+                )
+            labels, cells = [row[self.label_column] for row in cells], [row[name] for row in cells]
+        both = self._encode(name, cells, RowIds(), labels)
         if any(row is None for row in both.rows):
             raise InvalidTypeError("expected two texts, got a missing one")
-        if both.visible(0) != both.visible(1):
+        if both.labels[0] != both.labels[1] or both.visible(0) != both.visible(1):
             return math.inf
         pairs = np.column_stack(both.row_inputs())
         if self.memoize == "user":
@@ -300,7 +432,7 @@ class SentencePrivatizer(Privatizer):
             pairs = np.unique(pairs, axis=0)
             if any(len(np.unique(ids)) < len(pairs) for ids in pairs.T):
                 return math.inf
-        return self.mechanism.id_bound(pairs[:, 0], pairs[:, 1])
+        return self._parts[both.labels[0]][1].id_bound(pairs[:, 0], pairs[:, 1])
 
     def _settings(self) -> dict[str, Any]:
         same = self.output_columns == self.text_columns
@@ -309,6 +441,8 @@ class SentencePrivatizer(Privatizer):
             "output_column": None if same else [*self.output_columns],
             "sentence_unit": self.unit,
             "language": self.language,
+            "label_column": self.label_column,
+            "refill": self.refill,
         }
 
     def _reference(self) -> dict[str, Any]:

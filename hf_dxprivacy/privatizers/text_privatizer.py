@@ -152,11 +152,6 @@ class DxPrivatizer(Privatizer):
         return f"{super().__repr__()[:-1]}, oov={self.oov!r}{selector})"
 
     @property
-    def memoize(self) -> Memoize | None:
-        """Unit that is always released in the same way: "row", "user", or None."""
-        return None if self._noise is None else self._noise.unit
-
-    @property
     def index(self) -> str:
         """Kind of the index that "laplace" and "mahalanobis" search."""
         return str(self.mechanism.parameters.get("index", FLAT))

@@ -1,6 +1,7 @@
 """Pools of public sentences: a whole text is looked up, and a whole sentence released."""
 
 from hf_dxprivacy.sentences.encoders import SentenceEncoder, TransformersEncoder, WordEncoder
+from hf_dxprivacy.sentences.labels import as_label
 from hf_dxprivacy.sentences.pool import SentencePool, clean_sentences, is_pool, split_sentences
 
 __all__ = [
@@ -8,6 +9,7 @@ __all__ = [
     "SentencePool",
     "TransformersEncoder",
     "WordEncoder",
+    "as_label",
     "clean_sentences",
     "is_pool",
     "split_sentences",

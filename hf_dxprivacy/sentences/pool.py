@@ -207,7 +207,8 @@ class SentencePool(Publishable):
         kept, left_out = clean_sentences(sentences, words)
         label_of = None if labels is None else labelled_texts(map(_plain, sentences), labels)
         like = encoder if isinstance(encoder, SentencePool) else None
-        encoder = encoder if like is None else like.encoder
+        if isinstance(encoder, SentencePool):
+            encoder = encoder.encoder
         if not isinstance(encoder, SentenceEncoder):
             encoder = WordEncoder(encoder)
         encoder = encoder.fitted(kept)
@@ -222,7 +223,8 @@ class SentencePool(Publishable):
             logger.info("left out of the pool: %s", left_out)
         kept, vectors = [kept[i] for i in np.flatnonzero(known)], vectors[known]
         if like is not None:
-            offset, projection = like.offset, like.projection
+            offset = like.offset.astype(np.float64)
+            projection = like.projection.astype(np.float64)
         elif labelled is None:
             offset = vectors.mean(axis=0)
             # From the covariance: d is some hundreds, N up to millions.
@@ -334,7 +336,7 @@ class SentencePool(Publishable):
                         )
                 if row[column] is not None:
                     found = split_sentences(row[column])
-                    if labels is not None:
+                    if labels is not None and label_column is not None:
                         labels.extend([row[label_column]] * len(found))
                     yield from found
 

@@ -176,7 +176,7 @@ def test_released_sentences_have_the_law(pool: SentencePool) -> None:
 def test_the_guarantee_says_what_is_protected(pool: SentencePool) -> None:
     text = str(SentencePrivatizer(pool, epsilon=1.0).guarantee)
     assert "ε·d-private per text" in text
-    assert "one of 30 public sentences" in text
+    assert "the nearest of 30 public sentences" in text
     by_sentence = SentencePrivatizer(pool, epsilon=1.0, unit="sentence").guarantee
     assert "the number of sentences of each text" in str(by_sentence)
     assert by_sentence.bound("I left. You left.", "I left.") == np.inf
