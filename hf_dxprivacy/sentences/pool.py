@@ -222,9 +222,10 @@ class SentencePool(Publishable):
         if left_out:
             logger.info("left out of the pool: %s", left_out)
         kept, vectors = [kept[i] for i in np.flatnonzero(known)], vectors[known]
+        offset: NDArray[Any]
+        projection: NDArray[Any]
         if like is not None:
-            offset = like.offset.astype(np.float64)
-            projection = like.projection.astype(np.float64)
+            offset, projection = like.offset, like.projection
         elif labelled is None:
             offset = vectors.mean(axis=0)
             # From the covariance: d is some hundreds, N up to millions.
