@@ -252,6 +252,7 @@ def push(args: argparse.Namespace) -> None:
 
 def _load(folder: str, *, whole: bool) -> "Publishable":
     """Load what a folder holds; a space is measured, and if `whole` all it has built is loaded."""
+    from hf_dxprivacy.hub.artifact import ENCODER
     from hf_dxprivacy.hub.atomic import current_folder
     from hf_dxprivacy.privatizers import config
     from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
@@ -259,7 +260,7 @@ def _load(folder: str, *, whole: bool) -> "Publishable":
     from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
     from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
     from hf_dxprivacy.report import measure
-    from hf_dxprivacy.sentences.pool import ENCODER, SentencePool
+    from hf_dxprivacy.sentences import SentencePool
     from hf_dxprivacy.slots.low_transition import SETTINGS, LowTransitionSelector
     from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
 

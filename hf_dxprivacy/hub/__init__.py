@@ -7,7 +7,9 @@ from hf_dxprivacy.hub.download import (
     HubCommit,
     HubOptions,
     builtin_names,
+    builtin_pools,
     fetch,
+    is_builtin,
     resolve,
 )
 from hf_dxprivacy.hub.publish import Publishable
@@ -19,8 +21,10 @@ __all__ = [
     "Publishable",
     "atomic_write",
     "builtin_names",
+    "builtin_pools",
     "cache_dir",
     "fetch",
+    "is_builtin",
     "read_artifact",
     "resolve",
     "update_config",

@@ -28,6 +28,8 @@ HEADER = {"format_version": FORMAT_VERSION, "library_name": LIBRARY_NAME}
 CONFIG = "config.json"
 # In the folder of a privatizer, which holds no artifact.
 PRIVATIZER = "privatizer.json"
+# In the folder of a pool of sentences, beside the artifact of its space.
+ENCODER = "encoder.json"
 VECTORS, TENSOR = "vectors.safetensors", "vectors"
 VOCABULARY = "vocabulary.txt"
 

@@ -18,7 +18,7 @@ from hf_dxprivacy.errors import (
     HubFileNotFoundError,
     InvalidValueError,
 )
-from hf_dxprivacy.hub.artifact import CONFIG, LIBRARY_NAME
+from hf_dxprivacy.hub.artifact import CONFIG, ENCODER, LIBRARY_NAME
 from hf_dxprivacy.hub.atomic import current_folder
 
 BUILTIN = Path(__file__).parents[1] / "builtin"
@@ -135,34 +135,45 @@ def resolve(
     """
     text = str(name_or_path)
     is_string = isinstance(name_or_path, str)
-    is_builtin = ships and is_string and Path(text).name == text
-    is_builtin = is_builtin and (BUILTIN / text / CONFIG).is_file()
-    if is_builtin or (text and Path(text).is_dir()):
+    built_in = ships and is_string and is_builtin(text)
+    if built_in or (text and Path(text).is_dir()):
         if revision is not None:
             raise InvalidValueError(
                 f"revision={revision!r} is for repositories on the Hub, and {text!r} is local"
             )
-        if is_builtin:
+        if built_in:
             return ArtifactSource(BUILTIN / text, text)
         return ArtifactSource(current_folder(text), str(Path(text).resolve()))
     namespace, _, name = text.partition("/")
     if is_string and namespace and name and "/" not in name and not text.startswith((".", "~")):
         folder, commit = fetch(text, files, revision, options)
         return ArtifactSource(folder, str(folder), commit, options)
-    names = builtin_names()
+    names = builtin_names() * ("space" in what) + builtin_pools() * ("pool" in what)
     near = get_close_matches(text.lower().replace("_", "-"), names, 1) if ships else ()
     hint = f"did you mean {near[0]!r}?" if near else "check the spelling or the path"
     known = ", ".join(map(repr, names)) or "none installed"
-    built_in = f"the name of a built-in space ({known}), " if ships else ""
+    kind = what.removeprefix("a ")
+    shipped = f"the name of a built-in {kind} ({known}), " if ships else ""
     raise InvalidValueError(
-        f"expected {built_in}a local folder that holds {what}, or a repository 'namespace/name' "
+        f"expected {shipped}a local folder that holds {what}, or a repository 'namespace/name' "
         f"on the Hub, got {text!r}, which is none of them; {hint}"
     )
 
 
 def builtin_names() -> tuple[str, ...]:
     """Return the names of the built-in spaces, sorted."""
-    return tuple(sorted(path.parent.name for path in BUILTIN.glob(f"*/{CONFIG}")))
+    shipped = (path.parent.name for path in BUILTIN.glob(f"*/{CONFIG}"))
+    return tuple(sorted({*shipped} - {*builtin_pools()}))
+
+
+def builtin_pools() -> tuple[str, ...]:
+    """Return the names of the built-in pools of sentences, sorted."""
+    return tuple(sorted(path.parent.name for path in BUILTIN.glob(f"*/{ENCODER}")))
+
+
+def is_builtin(name: str) -> bool:
+    """Whether a space or a pool of this name ships with the package."""
+    return name in builtin_names() or name in builtin_pools()
 
 
 def fetch(

@@ -21,7 +21,7 @@ from hf_dxprivacy.errors import (
     require_one_of,
 )
 from hf_dxprivacy.guarantee import PrivacyGuarantee
-from hf_dxprivacy.hub import ArtifactSource, HubOptions, Publishable, builtin_names, cards, resolve
+from hf_dxprivacy.hub import ArtifactSource, HubOptions, Publishable, cards, is_builtin, resolve
 from hf_dxprivacy.mechanisms import (
     MECHANISMS,
     Mechanism,
@@ -299,7 +299,7 @@ class Privatizer(SetOnce, Publishable):
                 "makes new releases",
                 ", ".join(left_out),
             )
-        shown = stored.to_dict() | {"ships": stored.space["name"] in builtin_names()}
+        shown = stored.to_dict() | {"ships": is_builtin(stored.space["name"])}
         # The card is about what is loaded from here, which has no seed or key.
         guarantee = str(self.with_noise(None).guarantee)
         cards.write_card(folder, "privatizer", shown, guarantee, license=license, name=name)
@@ -307,7 +307,7 @@ class Privatizer(SetOnce, Publishable):
     def _check_publishable(self, license: str | None) -> None:
         cards.require_licence(license, {})
         space = self.config.space
-        if space["commit"] is None and space["name"] not in builtin_names():
+        if space["commit"] is None and not is_builtin(space["name"]):
             raise InvalidValueError(
                 f"the space is in the local folder {space['name']!r}, where no other machine finds "
                 "it; push it with space.push_to_hub, load it from there with "

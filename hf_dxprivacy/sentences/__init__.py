@@ -1,5 +1,6 @@
 """Pools of public sentences: a whole text is looked up, and a whole sentence released."""
 
+from hf_dxprivacy.hub.download import builtin_pools
 from hf_dxprivacy.sentences.encoders import SentenceEncoder, TransformersEncoder, WordEncoder
 from hf_dxprivacy.sentences.labels import as_label
 from hf_dxprivacy.sentences.pool import SentencePool, clean_sentences, is_pool, split_sentences
@@ -10,6 +11,7 @@ __all__ = [
     "TransformersEncoder",
     "WordEncoder",
     "as_label",
+    "builtin_pools",
     "clean_sentences",
     "is_pool",
     "split_sentences",

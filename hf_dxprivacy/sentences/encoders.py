@@ -84,7 +84,7 @@ class WordEncoder(SentenceEncoder):
                 f"an array of shape {weights.shape}"
             )
         self.space = space
-        self._weights = None if weights is None else np.asarray(weights, dtype=np.float32)
+        self._weights = weights
 
     def fitted(self, sentences: Sequence[str]) -> "WordEncoder":
         """Return this encoder with weights by the frequencies of words in some sentences."""
@@ -94,7 +94,7 @@ class WordEncoder(SentenceEncoder):
         counts = np.bincount(ids, minlength=len(self.space)).astype(np.float64)
         # Words that do not occur are as rare as one that occurs once.
         shares = np.maximum(counts, 1.0) / max(1.0, counts.sum())
-        weights = (SMOOTHING / (SMOOTHING + shares)).astype(np.float32)
+        weights = (SMOOTHING / (SMOOTHING + shares)).astype(np.float16)
         return WordEncoder(self.space, weights)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:

@@ -20,8 +20,15 @@ from hf_dxprivacy.errors import (
     InvalidValueError,
     require_at_least,
 )
-from hf_dxprivacy.hub import HubOptions, Publishable, builtin_names, cards, resolve, tensors
-from hf_dxprivacy.hub.artifact import CONFIG, read_config, read_record, require_fields, write_record
+from hf_dxprivacy.hub import HubOptions, Publishable, cards, is_builtin, resolve, tensors
+from hf_dxprivacy.hub.artifact import (
+    CONFIG,
+    ENCODER,
+    read_config,
+    read_record,
+    require_fields,
+    write_record,
+)
 from hf_dxprivacy.hub.atomic import atomic_write
 from hf_dxprivacy.search import ExactSearch
 from hf_dxprivacy.sentences.encoders import ENCODERS, SentenceEncoder, WordEncoder
@@ -38,7 +45,7 @@ from hf_dxprivacy.text.slurs import is_slur
 
 logger = logging.getLogger(__name__)
 
-ENCODER, ARRAYS = "encoder.json", "encoder.safetensors"
+ARRAYS = "encoder.safetensors"
 DIMENSIONS = 64
 # Words of a sentence of a pool: fewer say too little, more are seldom one sentence.
 WORDS = (3, 40)
@@ -440,12 +447,13 @@ class SentencePool(Publishable):
         local_files_only: bool = False,
         force_download: bool = False,
     ) -> "SentencePool":
-        """Load a pool from a folder, or from the Hub.
+        """Load a pool that ships with the package, from a folder, or from the Hub.
 
         Its encoder is loaded from where the pool says, and must not have changed.
 
         Args:
-            name_or_path: A local folder, or a repository "namespace/name".
+            name_or_path: Name of a built-in pool such as "wordnet-sentences", a local folder, or a
+                repository "namespace/name".
             revision: Branch, tag or commit on the Hub; the main branch by default.
             cache_dir: Cache of the Hub's files; ``$HF_HUB_CACHE`` by default.
             token: A token for the Hub, True for the stored one, False for none.
@@ -527,7 +535,7 @@ class SentencePool(Publishable):
     def _check_publishable(self, license: str | None) -> None:
         cards.require_licence(license, self.space.provenance)
         reference = self.encoder.reference
-        if reference["commit"] is None and reference["name"] not in builtin_names():
+        if reference["commit"] is None and not is_builtin(reference["name"]):
             raise InvalidValueError(
                 f"the encoder is in the local folder {reference['name']!r}, where no other machine "
                 "finds it; push it, load it from the Hub, and make the pool with that"

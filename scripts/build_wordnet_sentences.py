@@ -1,0 +1,195 @@
+"""Build the pool of sentences that ships inside the package from the examples of WordNet 3.0.
+
+    pip install 'hf-dxprivacy[train]'
+    apt-get install wordnet-base
+    python scripts/build_wordnet_sentences.py
+
+WordNet's glosses hold some 48,000 examples of use, more than half of them phrases ("a tall tree").
+Taken are those of 4 to 20 words that have a subject and a finite verb, as far as rules can tell,
+and whose words the built-in space `english` all has; without figures, without names of persons,
+places and peoples, which a release should not state, without slurs, obscenities and violence. They
+get a capital letter at the start and a stop at the end; nothing else is changed.
+
+The tree is made from all dimensions of `english`, the vectors that are stored have fewer. Two runs
+on one machine give the same bytes.
+"""
+
+import argparse
+import re
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import better_profanity
+import numpy as np
+from build_builtin_spaces import BUILTIN, origin
+
+from hf_dxprivacy.hub.artifact import write_artifact
+from hf_dxprivacy.sentences import SentencePool
+from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
+from hf_dxprivacy.text import RowReader
+from hf_dxprivacy.text.shapes import public_names
+from hf_dxprivacy.training.wordnet import (
+    DEFAULT_PATH,
+    LICENCE_FILE,
+    Morphology,
+    Synset,
+    read_morphology,
+    read_synsets,
+)
+
+NAME = "wordnet-sentences"
+WORDS = (4, 20)
+# More dimensions find nearer sentences than more sentences do, at equal size of the files.
+DIM = 48
+
+EXAMPLE = re.compile(r'"([^"]+)"')
+# Brackets, lists, dialogues and pieces of quotations.
+MARKS = re.compile(r"[()\[\]{};:_*/`\d]|--|\.\.|- |^\W|,$")
+SUBJECTS = frozenset(
+    "i you he she it we they there nobody everybody everyone somebody someone nothing everything "
+    "anyone anything".split()
+)
+FINITE = frozenset(
+    "am is are was were has have had do does did can could will would shall should may might must "
+    "cannot can't won't don't doesn't didn't isn't aren't wasn't weren't hasn't haven't hadn't "
+    "couldn't wouldn't shouldn't".split()
+)
+# What follows them is a clause, and may be all that has a verb ("the house that he built").
+LINKS = frozenset(
+    "that which who whom whose when where if because while as than whether what how why".split()
+)
+# Capital letters inside a sentence that name nobody.
+CAPITALS = frozenset(
+    "I Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May "
+    "June July August September October November December Christmas Easter".split()
+)
+# Beginnings of words.
+VIOLENCE = re.compile(
+    r"\b(?:rap(?:e|ed|es|ing|ist|ists)\b|murder|kill|stab|tortur|massacr|suicid|lynch|terroris|bomb|"
+    r"execut(?:ed|ion)|behead|hang(?:ed|ing)\b|strangl|corpse|slave|genocid|whip|flog|mutilat|"
+    r"sex|nude|naked|incest|pregnan|abort|prostitut|brothel|genital|intercourse|molest|seduc|"
+    r"mistress|urin|defecat|vomit|puke|whore|negro|savages?\b|retard|cripple|idiot|moron|dwarf|"
+    r"heroin|cocaine)",
+    re.IGNORECASE,
+)
+
+
+def main() -> int:
+    """Build the pool."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "--wordnet",
+        type=Path,
+        default=Path(DEFAULT_PATH),
+        help="folder of the WordNet 3.0 database (Debian: wordnet-base; default: %(default)s)",
+    )
+    parser.add_argument("--output", type=Path, default=BUILTIN, help="default: the package itself")
+    arguments = parser.parse_args()
+    sentences, left_out = chosen(arguments.wordnet)
+    source = origin(arguments.wordnet)
+    licence = source.pop("licence_text")
+    described = {"script": f"scripts/{Path(__file__).name}", "examples_left_out": left_out}
+    pool = build(sentences, source | described)
+    save(pool, arguments.output / NAME, licence)
+    print(f"{pool!r}, {pool.space.hierarchy!r}")
+    return 0
+
+
+def chosen(wordnet: Path) -> tuple[list[str], dict[str, int]]:
+    """Return the sentences, and how many examples were left out by reason."""
+    english, morphology = EmbeddingSpace.from_pretrained("english"), read_morphology(wordnet)
+    people = {name.lower() for name in public_names()}
+    listed = resources.files(better_profanity) / "profanity_wordlist.txt"
+    obscene = {*listed.read_text("utf-8").splitlines()}
+    reader, kept, reasons = RowReader(), list[str](), Counter[str]()
+    for synset in read_synsets(wordnet):
+        for example in EXAMPLE.findall(synset.gloss):
+            text = " ".join(example.split())
+            words = list(reader.read_text(text).words)
+            reason = fault(text, words, people, obscene)
+            if not reason and not is_sentence(words, synset, morphology):
+                reason = "phrases"
+            if not reason and (english.ids([word.lower() for word in words]) < 0).any():
+                reason = "rare words"
+            if reason:
+                reasons[reason] += 1
+            else:
+                kept.append(text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else "."))
+    return kept, dict(reasons)
+
+
+def fault(text: str, words: Sequence[str], people: set[str], obscene: set[str]) -> str:
+    """Return why an example is left out whatever its grammar, or an empty string."""
+    if not WORDS[0] <= len(words) <= WORDS[1]:
+        return "length"
+    if MARKS.search(text):
+        return "marks and figures"
+    inside = (word.split("'")[0] for word in words[1:])
+    if any(word != word.lower() and word not in CAPITALS for word in inside):
+        return "names"
+    if words[0] != words[0].lower() and words[0].lower() in people:
+        return "names"
+    if not obscene.isdisjoint(word.lower() for word in words) or VIOLENCE.search(text):
+        return "obscene or violent"
+    return ""
+
+
+def is_sentence(words: Sequence[str], synset: Synset, morphology: Morphology) -> bool:
+    """Tell whether an example has a subject and a finite verb, as far as its words show."""
+    lower = [word.lower() for word in words]
+    if lower[0].split("'")[0] in SUBJECTS:
+        return True
+    of_verb = synset.key[0] == "v"
+    if of_verb and (lower[0] in FINITE or words[0][0].isupper()):
+        # Questions, and examples that WordNet writes as sentences.
+        return True
+    lemmas = {lemma.lower() for lemma in synset.lemmas}
+    for at, word in enumerate(lower[1:], start=1):
+        if word in LINKS:
+            return False
+        if word in FINITE:
+            return True
+        inflected = word.endswith(("s", "ed")) or word in morphology.exceptions["verb"]
+        bases = lemmas.intersection(morphology.bases(word)) if inflected and of_verb else ()
+        if at > 1 and bases and not word.endswith("ing"):
+            return True
+    return False
+
+
+def build(sentences: Sequence[str], provenance: dict[str, Any]) -> SentencePool:
+    """Make the pool; its points have fewer dimensions than its tree was made from."""
+    pool = SentencePool.from_sentences(
+        sentences, "english", words=WORDS, provenance=provenance, progress=False
+    )
+    points = pool.space.vectors[:, :DIM]
+    points = points / np.linalg.norm(points, axis=1, keepdims=True)
+    # Rounded as they are stored.
+    space = EmbeddingSpace.from_vectors(
+        pool.sentences, points.astype(np.float16), provenance=pool.space.provenance
+    )
+    space = space.with_hierarchy(pool.space.hierarchy)
+    projection = np.ascontiguousarray(pool.projection[:, :DIM])
+    return replace(pool, space=space, projection=projection)
+
+
+def save(pool: SentencePool, folder: Path, licence: str) -> None:
+    """Write the pool with its licence; vectors in half precision."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pool._save(folder)
+    entries, files = space_artifact.written_parts(pool.space)
+    write_artifact(
+        folder,
+        vectors=pool.space.vectors.astype(np.float16),
+        words=pool.sentences,
+        config={"metric": "euclidean", "scale": 1.0, "provenance": pool.space.provenance} | entries,
+        files={**files, LICENCE_FILE: [licence.encode()]},
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
