@@ -91,6 +91,11 @@ class Privatizer(SetOnce, Publishable):
         if isinstance(space, (str, Path)):
             space = EmbeddingSpace.from_pretrained(space, index=required_index(mechanism, options))
         self.mechanism = resolve_mechanism(mechanism, space, epsilon, options, device)
+        if self.mechanism.space.entries == "sentences" and self._owner != "SentencePrivatizer":
+            raise InvalidValueError(
+                "this is the space of a pool of sentences, in which no word of a text is found; "
+                "pass the pool to SentencePrivatizer"
+            )
         if budget is not None:
             if not isinstance(budget, PrivacyBudget):
                 raise InvalidTypeError(

@@ -276,11 +276,6 @@ class EmbeddingSpace(Distances, Publishable):
         """
         access = HubOptions(cache_dir, token, local_files_only, force_download)
         source = resolve(name_or_path, space_artifact.READ, revision, access)
-        if (source.folder / folder.ENCODER).is_file():
-            raise InvalidValueError(
-                f"{str(name_or_path)!r} is a pool of sentences; load it with "
-                "SentencePool.from_pretrained, and release texts with SentencePrivatizer"
-            )
         return space_artifact.load(cls, source, index, neighbour_lists)
 
     def build_index(self, kind: str) -> "EmbeddingSpace":

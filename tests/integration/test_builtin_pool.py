@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from hf_dxprivacy import EmbeddingSpace, SentencePool, SentencePrivatizer
+from hf_dxprivacy import DxPrivatizer, EmbeddingSpace, SentencePool, SentencePrivatizer
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 from hf_dxprivacy.sentences import builtin_pools, clean_sentences
 from hf_dxprivacy.spaces import builtin_names
@@ -34,8 +34,8 @@ def pool() -> SentencePool:
 def test_it_is_a_pool_and_no_space() -> None:
     assert builtin_pools() == (NAME,)
     assert NAME not in builtin_names()
-    with pytest.raises(InvalidValueError, match="'wordnet-sentences' is a pool of sentences; load"):
-        EmbeddingSpace.from_pretrained(NAME)
+    with pytest.raises(InvalidValueError, match="pass the pool to SentencePrivatizer"):
+        DxPrivatizer(NAME, "hierarchical", 1.0)
     with pytest.raises(ArtifactError, match="expected the folder of a pool of sentences"):
         SentencePool.from_pretrained("english")
     with pytest.raises(InvalidValueError, match="did you mean 'wordnet-sentences'"):
