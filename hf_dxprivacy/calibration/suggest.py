@@ -302,7 +302,7 @@ def suggest_epsilon(
     space = entry_space(space)
     # First, since a certificate may take minutes.
     check_options(mechanism, options)
-    targets, grid = Targets(max_nw, min_sw), _grid(space, mechanism, epsilons)
+    targets, grid = Targets(max_nw, min_sw), epsilon_grid(space, mechanism, epsilons)
     ids = np.unique(known_ids(space, space.words if words is None else words))
     if len(ids) == 0:
         raise InvalidValueError(f"expected {space.entries} that have to meet the target, got none")
@@ -344,8 +344,10 @@ def suggest_epsilon(
     )
 
 
-def _grid(space: EmbeddingSpace, mechanism: str, epsilons: ArrayLike | None) -> list[float]:
-    """Return the ε to try, the largest first."""
+def epsilon_grid(
+    space: EmbeddingSpace, mechanism: str, epsilons: ArrayLike | None = None
+) -> list[float]:
+    """Return the ε to try, the largest first; see `suggest_epsilon`."""
     if epsilons is None:
         low, high = CERTIFIED if mechanism == CalibratedExponential.name else WIDE
         unit = space.unit_distance or 1.0

@@ -20,6 +20,7 @@ from hf_dxprivacy.errors import DxPrivacyError, did_you_mean
 VERBS = {
     "privatize": ("privatize", "replace the words of a text dataset, with a guarantee"),
     "calibrate": ("calibrate", "show what a mechanism does at several epsilons, to choose one"),
+    "compare": ("compare", "what each mechanism costs and hides on your own texts"),
     "demo": ("calibrate", "open a local page to try texts and epsilons"),
     "audit": ("audit", "attack a release, or check the guarantee of a mechanism"),
     "convert": ("artifacts", "make a space from a file of word vectors"),

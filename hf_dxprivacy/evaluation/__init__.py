@@ -1,6 +1,8 @@
-"""Utility of privatized texts: shared parts of the examples that measure it."""
+"""What privatized texts are worth and what they hide: `compare`, and parts of the examples."""
 
+from hf_dxprivacy.evaluation.comparison import Compared, Comparison
 from hf_dxprivacy.evaluation.external import External, ExternalError, mldp_text
+from hf_dxprivacy.evaluation.frontier import compare
 from hf_dxprivacy.evaluation.measurements import (
     Measurement,
     Runs,
@@ -36,6 +38,8 @@ __all__ = [
     "SELECTORS",
     "SPLITS",
     "TEXT_COLUMNS",
+    "Compared",
+    "Comparison",
     "External",
     "ExternalError",
     "Measurement",
@@ -44,6 +48,7 @@ __all__ = [
     "Version",
     "averaged_vectors",
     "classification_scores",
+    "compare",
     "correlation_scores",
     "cosines",
     "make_privatizer",

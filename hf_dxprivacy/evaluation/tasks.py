@@ -24,6 +24,8 @@ TEXT_COLUMNS = ("text", "text1", "text2")
 TARGET_COLUMNS = ("label", "score")
 GROUP, TARGET = "subset", "target"
 TEST_SHARE = 0.2
+# Texts whose words are held at once.
+TEXTS = 4096
 
 Features = NDArray[np.float64]
 
@@ -203,11 +205,15 @@ def averaged_vectors(texts: Sequence[str], space: EmbeddingSpace) -> Features:
         )
     reader = RowReader()
     features = np.zeros((len(texts), space.dim))
-    for row, text in enumerate(texts):
-        ids = look_up_rows([reader.read_text(text)], space)
-        known = ids[ids >= 0]
-        if len(known):
-            features[row] = space.vectors[known].mean(axis=0)
+    for start in range(0, len(texts), TEXTS):
+        part = features[start : start + TEXTS]
+        rows = [reader.read_text(text) for text in texts[start : start + TEXTS]]
+        ids = look_up_rows(rows, space)
+        known = np.repeat(np.arange(len(rows)), [len(row.words) for row in rows])[ids >= 0]
+        owners, starts, counts = np.unique(known, return_index=True, return_counts=True)
+        if len(owners):
+            points = np.asarray(space.vectors[ids[ids >= 0]], dtype=np.float64)
+            part[owners] = np.add.reduceat(points, starts) / counts[:, None]
     return features
 
 

@@ -5,6 +5,7 @@ from hf_dxprivacy.report.card_measurements import measure
 from hf_dxprivacy.report.figures import (
     Picture,
     draw_distances,
+    draw_frontier,
     draw_histograms,
     draw_percentiles,
     draw_results,
@@ -20,6 +21,7 @@ __all__ = [
     "Sweep",
     "calibration_report",
     "draw_distances",
+    "draw_frontier",
     "draw_histograms",
     "draw_percentiles",
     "draw_results",

@@ -7,6 +7,7 @@ raises MissingExtraError.
 
 import base64
 import io
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -198,6 +199,8 @@ MARKERS = {
     "hyperbolic": "D",
     "krr": "x",
 }
+# Of names that have none.
+SPARE = ("#882255", "#332288", "#999933", "#117733", "#AA4499", "#661100", "#6699CC")
 
 
 def draw_results(results: Results, metric: str) -> Picture:
@@ -280,6 +283,47 @@ def draw_tradeoff(utility: Results, privacy: Results) -> Picture:
     )
 
 
+def draw_frontier(useful: Results, leaking: Results, use: str, attack: str) -> Picture:
+    """Draw what is kept against what is told, a named curve for each mechanism through its ε.
+
+    Args:
+        useful: A figure of use for each mechanism and ε, and for original texts, a level line.
+        leaking: What an attack tells of the same.
+        use: What the first is, in words.
+        attack: What the second is.
+    """
+    across, up = _by_setting(leaking), _by_setting(useful)
+    figure, (axes,) = panels(1, 4.4)
+    for name in dict.fromkeys(name for name, _ in up):
+        style = _style(name) | {"linewidth": 2, "markersize": 6}
+        settings = [setting for setting in across if setting[0] == name]
+        if name == ORIGINAL:
+            level = {"color": style["color"], "linewidth": 1, "linestyle": ":"}
+            axes.axhline(up[name, None].value, label=None if settings else style["label"], **level)
+            style |= {"marker": "*", "markersize": 12, "linestyle": ""}
+        if not settings:
+            continue
+        ordered = sorted(settings, key=lambda setting: across[setting].value)
+        x, y = ([by[s].value for s in ordered] for by in (across, up))
+        low, high = zip(*((up[s].low, up[s].high) for s in ordered), strict=True)
+        axes.vlines(x, low, high, color=style["color"], linewidth=1, alpha=0.3)
+        del style["capsize"]
+        axes.plot(x, y, **style)
+    axes.set_xlabel(f"{attack}  (left hides more)")
+    axes.set_ylabel(f"{use}  (up keeps more)")
+    arrow = {"arrowstyle": "-|>", "color": "0.4"}
+    ends = {"xytext": (0.16, 0.88), "textcoords": "axes fraction", "xycoords": "axes fraction"}
+    axes.annotate("better", (0.03, 0.98), color="0.4", arrowprops=arrow, **ends)
+    axes.grid(alpha=0.3)
+    _add_legend(figure)
+    return Picture(
+        f"{use[:1].upper()}{use[1:]} against {attack}",
+        f"A chart with a curve for each mechanism: {use} upwards, {attack} to the right. A curve "
+        "above another keeps more at the same value. The numbers are in the table.",
+        figure,
+    )
+
+
 def _add_legend(figure: Any) -> None:
     """Name each mechanism once, below all panels."""
     named: dict[str, Any] = {}
@@ -293,12 +337,17 @@ def _add_legend(figure: Any) -> None:
 def _style(name: str) -> dict[str, Any]:
     return {
         "label": "original" if name == ORIGINAL else name,
-        "color": COLOURS.get(name, OTHER_COLOUR),
-        "marker": MARKERS.get(name, "x"),
+        "color": OTHER_COLOUR if name == ORIGINAL else COLOURS.get(name, _other(name, SPARE)),
+        "marker": MARKERS.get(name, _other(name, "<>hXdp*")),
         "markersize": 4,
         "linewidth": 1,
         "capsize": 2,
     }
+
+
+def _other(name: str, choices: Sequence[str]) -> str:
+    """Return the choice of a name that has none of its own, always the same one."""
+    return choices[zlib.crc32(name.encode()) % len(choices)]
 
 
 def _errors(results: Sequence[Result]) -> list[list[float]]:

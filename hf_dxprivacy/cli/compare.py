@@ -1,0 +1,144 @@
+"""The verb compare: what each mechanism costs and hides on a file of texts."""
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hf_dxprivacy.cli.arguments import (
+    MECHANISMS,
+    UsageError,
+    add_space,
+    at_least,
+    positive,
+    usage,
+)
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+TABLES = (".md", ".json", ".csv", ".parquet")
+
+
+def compare_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.usage = "%(prog)s FILE --text-column NAME [--label-column NAME] [options]"
+    add = parser.add_argument
+    add("input", metavar="FILE", help="a file (csv, tsv, jsonl, txt, parquet), or a Hub dataset")
+    add("--text-column", default="text", metavar="NAME", help="(%(default)s)")
+    add("--label-column", metavar="NAME", help="classes that a classifier is to learn")
+    add("--user-column", metavar="NAME", help="who wrote each text, for the author attack")
+    add("--split", default="train", help="split of a dataset on the Hub (%(default)s)")
+    add_space(add)
+    add(
+        "--mechanism",
+        action="append",
+        default=[],
+        choices=MECHANISMS,
+        help="repeat it for several (those that suit the space)",
+    )
+    about = "of all mechanisms (by default where about 10, 30, 50 and 80 %% of the words stay)"
+    add("--epsilon", type=positive, nargs="+", default=(), metavar="E", help=about)
+    about = "a pool of sentences; repeat it for several, or say none (the built-in one)"
+    add("--pool", action="append", metavar="NAME", help=about)
+    about = "classifier: vectors (averaged), tfidf, or a model to fine-tune (vectors)"
+    add("--model", metavar="NAME", help=about)
+    add("--encoder", metavar="NAME", help="a model of transformers, for the similarity of texts")
+    add("--sample", type=at_least(1), metavar="N", help="rows looked at (5000; 1000 with --quick)")
+    add("--quick", action="store_true", help="look at less; about a minute for 1,000 rows")
+    add("--releases", type=at_least(1), default=1, metavar="N", help="of each (%(default)s)")
+    add("--seed", type=at_least(0), metavar="N", help="makes sample, noise and attackers the same")
+    add("--resume", metavar="FOLDER", help="keep what is done there, and go on from there")
+    about = "the result as .md, .json, .csv or .parquet"
+    add("--output", type=Path, metavar="FILE", help=about)
+    add("--report", type=Path, metavar="FILE", help="a page with a picture, one HTML file")
+    add("--overwrite", action="store_true", help="replace the files if they exist")
+
+
+def compare(args: argparse.Namespace) -> None:
+    """Compare mechanisms on your own texts: what each keeps, what it hides, what of it is true.
+
+      hf-dxprivacy compare reviews.csv --text-column text --label-column stars --quick
+      hf-dxprivacy compare mail.csv --label-column topic --user-column sender --report report.html
+
+    Each mechanism releases the texts at several epsilons. A classifier is trained on each release,
+    attackers are set on it, and the claimed guarantee is verified. The first line says which
+    mechanism keeps most where the attack succeeds as often. What is printed and written is computed
+    from your texts: it is for you, not for publication. With --resume nothing is lost by Ctrl-C.
+    """
+    from hf_dxprivacy.evaluation import compare as compared
+    from hf_dxprivacy.files.writers import check_output, replacing
+
+    if args.output and args.output.suffix not in TABLES:
+        raise UsageError(f"{args.output}: expected a name that ends in {', '.join(TABLES)}")
+    if args.output and args.output == args.report:
+        raise UsageError("the report and the table are the same file; name another one")
+    if args.report:
+        from hf_dxprivacy._runtime import require
+
+        require("matplotlib", "report")
+    with usage():
+        for path in filter(None, (args.output, args.report)):
+            check_output(path, args.overwrite)
+    pools = None if args.pool is None else [name for name in args.pool if name != "none"]
+    found = compared(
+        _read(args),
+        text_column=args.text_column,
+        label_column=args.label_column,
+        user_column=args.user_column,
+        space=args.space,
+        mechanisms=args.mechanism or None,
+        epsilon=args.epsilon or None,
+        pools=pools,
+        model=args.model,
+        encoder=args.encoder,
+        sample=args.sample,
+        quick=args.quick,
+        releases=args.releases,
+        resume=args.resume,
+        seed=args.seed,
+    )
+    print(found)
+    if args.output:
+        with replacing(args.output, overwrite=args.overwrite) as file:
+            _writer(found, args.output.suffix)(file)
+    if args.report:
+        with replacing(args.report, overwrite=args.overwrite) as file:
+            file.write(found.report().encode())
+        print(f"\nreport: {args.report}", file=sys.stderr)
+
+
+def _writer(found: Any, ending: str) -> Any:
+    """Return what writes the result in a format."""
+    if ending in (".md", ".json"):
+        text = found.to_markdown() if ending == ".md" else found.to_json()
+        return lambda file: file.write(text.encode())
+    frame = found.to_dataset().to_pandas()
+    return partial(frame.to_csv, index=False) if ending == ".csv" else frame.to_parquet
+
+
+def _read(args: argparse.Namespace) -> "Dataset":
+    """Read the columns that are named; labels and users become texts."""
+    from datasets import Dataset
+
+    from hf_dxprivacy.files.readers import Columns, find_input, open_reader
+
+    with usage():
+        source = find_input(args.input, split=None if Path(args.input).exists() else args.split)
+    named = (args.text_column, args.label_column, args.user_column)
+    names = tuple(dict.fromkeys(filter(None, named)))
+    cells: dict[str, list[Any]] = {name: [] for name in names}
+    with open_reader(source, Columns(names, names, any_type=True)) as reader:
+        for batch in reader.batches(1000):
+            for name in names:
+                if isinstance(batch, list):
+                    cells[name] += [row.get(name) for row in batch]
+                else:
+                    cells[name] += batch.column(name).to_pylist()
+    for name in names:
+        if name != args.text_column:
+            cells[name] = [None if cell is None else str(cell) for cell in cells[name]]
+    if not all(cell is None or isinstance(cell, str) for cell in cells[args.text_column]):
+        raise UsageError(f"{args.input}: expected texts in column {args.text_column!r}")
+    return Dataset.from_dict(cells)

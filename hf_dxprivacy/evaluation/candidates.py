@@ -1,0 +1,285 @@
+"""Candidates of a comparison: mechanisms, pools and others, and the ε at which each is taken."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy.calibration.suggest import epsilon_grid
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_positive
+from hf_dxprivacy.guarantee import upward
+from hf_dxprivacy.mechanisms import (
+    MECHANISMS,
+    ExactMechanism,
+    Mechanism,
+    check_options,
+    create_mechanism,
+)
+from hf_dxprivacy.privatizers.keyed_noise import noise_source
+from hf_dxprivacy.privatizers.privatizer import Privatizer
+from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.results import ORIGINAL
+from hf_dxprivacy.sentences import SentencePool
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+# Shares of running words that come out as they were, and bounds of whole texts, at which
+# mechanisms and pools are taken.
+STAYING, BOUNDS = (0.1, 0.3, 0.5, 0.8), (8.0, 10.0, 12.0, 15.0)
+# A share that is farther off than this does not stand for the one asked for.
+SLACK = 0.08
+# By default. Draws of "laplace" take longer than all else, so that --quick leaves it out.
+USUAL = ("hierarchical", "calibrated", "tem", "laplace", "krr")
+QUICK = ("hierarchical", "calibrated", "tem", "krr")
+
+# Words that stand for running text, and draws of each where the law is not known.
+QUANTILES, DRAWS = 150, 40
+# Zipf–Mandelbrot: a word of rank r is as frequent as 1/(r + this).
+SHIFT = 2.7
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A way to release texts.
+
+    Attributes:
+        name: Of its curve: a mechanism, a pool, or what a foreign one is called.
+        epsilon: ε as asked for; None where there is none.
+        privatizer: Anything with ``privatize(texts)``; None for texts as they are.
+    """
+
+    name: str
+    epsilon: float | None = None
+    privatizer: Any = None
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """The mechanism, if it is one of this package."""
+        return self.privatizer.mechanism if isinstance(self.privatizer, Privatizer) else None
+
+    @property
+    def key(self) -> str:
+        """All that tells it from others."""
+        law = self.mechanism
+        about = "" if law is None else f"{law.space.digest} {law.parameters}"
+        return f"{self.name} {self.epsilon} {self.unit} {about} {self.in_clear}"
+
+    @property
+    def unit(self) -> str:
+        """What one bound is for, and how a release is made: by word, sentence or text."""
+        if self.privatizer is None:
+            return "word"
+        if isinstance(self.privatizer, Privatizer):
+            return str(self.privatizer.guarantee.unit)
+        return str(getattr(self.privatizer, "unit", "text"))
+
+    @property
+    def claim(self) -> str:
+        """The guarantee as it is claimed."""
+        if self.privatizer is None:
+            return "none"
+        if not isinstance(self.privatizer, Privatizer):
+            return str(getattr(self.privatizer, "claim", None) or "none")
+        found = self.privatizer.guarantee
+        return f"ε = {upward(found.epsilon)} per unit of {found.metric}, for each {found.unit}"
+
+    @property
+    def local(self) -> float | None:
+        """The claim as pure local DP of one unit, ∞ where nothing bounds it; None if unknown."""
+        found = getattr(self.privatizer, "guarantee", None)
+        return None if found is None else float(found.ldp_epsilon)
+
+    @property
+    def in_clear(self) -> str:
+        """What is released as it is."""
+        privatizer = self.privatizer
+        if privatizer is None:
+            return "everything"
+        if isinstance(privatizer, SentencePrivatizer):
+            return "nothing" if privatizer.unit == "text" else "the number of sentences"
+        if not isinstance(privatizer, DxPrivatizer):
+            return "whatever it leaves"
+        found = ["the number of words", "punctuation"]
+        found += ["words that are no slots"] if privatizer._selector is not None else []
+        found += ["stop words"] if privatizer.stopwords else []
+        found += ["words that the space lacks"] if privatizer.oov == "keep" else []
+        found += ["letter case"] if privatizer.case == "preserve" else []
+        return ", ".join(found)
+
+    def release(self, texts: Sequence[str], seed: int | None = None) -> list[str]:
+        """Return a release of texts; with a seed always the same one, for our privatizers."""
+        privatizer = self.privatizer
+        if privatizer is None:
+            return list(texts)
+        if isinstance(privatizer, DxPrivatizer | SentencePrivatizer):
+            made = privatizer
+            if seed is not None and privatizer.seed is None:
+                made = privatizer.with_noise(noise_source(seed, None, None))
+            column = made.text_columns[0]
+            found = made({column: list(texts)}, list(range(len(texts))))[made.output_columns[0]]
+        else:
+            found = privatizer.privatize(list(texts))
+        if len(found) != len(texts) or not all(isinstance(text, str) for text in found):
+            raise InvalidValueError(
+                f"expected {self.name!r} to return a text for each of {len(texts)} texts, got "
+                f"{len(found)} values that are not all texts"
+            )
+        return list(found)
+
+
+def candidates(
+    space: EmbeddingSpace,
+    mechanisms: Iterable[str],
+    epsilon: float | Sequence[float] | Mapping[str, Any] | None,
+    pools: Iterable[SentencePool | str],
+    others: Mapping[str, Any] | Iterable[Any],
+    rng: np.random.Generator,
+    *,
+    staying: Sequence[float] = STAYING,
+    bounds: Sequence[float] = BOUNDS,
+) -> Iterator[Candidate]:
+    """Return the texts as they are, then mechanisms and pools at several ε, then others.
+
+    Args:
+        space: Of the mechanisms.
+        mechanisms: Names.
+        epsilon: ε of all mechanisms, or of each by its name; None for those at which about the
+            shares `staying` of running words come out as they were, by the space alone.
+        pools: Pools, or names of stored ones; taken at `bounds`.
+        others: Privatizers, or anything with ``privatize(texts)``, perhaps by names.
+        rng: Of draws where the law of a mechanism is not known.
+        staying: Shares in (0, 1).
+        bounds: Of the log-ratio of any two texts.
+
+    Raises:
+        InvalidValueError: If a mechanism is unknown or does not suit the space.
+        InvalidTypeError: If one of the others cannot privatize.
+    """
+    yield Candidate(ORIGINAL)
+    for name in mechanisms:
+        check_options(name, ())
+        given = epsilon.get(name) if isinstance(epsilon, Mapping) else epsilon
+        grid = matched(space, name, staying, rng) if given is None else np.atleast_1d(given)
+        for each in map(float, grid):
+            yield Candidate(name, each, DxPrivatizer(space, name, each))
+    for entry in pools:
+        pool = entry if isinstance(entry, SentencePool) else SentencePool.from_pretrained(entry)
+        name = pool.space.location or "sentences"
+        for bound in bounds:
+            made = SentencePrivatizer(pool, epsilon=epsilon_for_bound(pool.space, bound))
+            yield Candidate(name.rstrip("/").rpartition("/")[2], made.epsilon, made)
+    for title, other in _named(others):
+        if not callable(getattr(other, "privatize", None)):
+            raise InvalidTypeError(
+                f"expected others to have a method privatize(texts), got a {type(other).__name__}; "
+                "a function goes through hf_dxprivacy.evaluation.External"
+            )
+        yield Candidate(title, getattr(other, "epsilon", None), other)
+
+
+def _named(others: Mapping[str, Any] | Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Return others by name; one without a name is called after its mechanism or its class."""
+    if isinstance(others, Mapping):
+        yield from others.items()
+        return
+    for other in others:
+        law = getattr(other, "mechanism", None)
+        name = getattr(other, "name", None) or getattr(law, "name", type(other).__name__)
+        yield (f"{name}, yours" if isinstance(other, Privatizer) else str(name)), other
+
+
+def suiting(space: EmbeddingSpace, quick: bool) -> tuple[list[str], list[str]]:
+    """Return the mechanisms to compare over a space by default, and why others are not."""
+    names, reasons = [], []
+    for name in USUAL:
+        if not MECHANISMS[name].suits(space):
+            reasons.append(f"{name} is left out: it does not suit the space")
+        elif name not in QUICK and quick:
+            reasons.append(f"{name} is left out by --quick; --mechanism {name} asks for it")
+        elif name == "calibrated" and not space.certificates:
+            reasons.append(
+                "calibrated is left out: the space has no stored levels, which take minutes; "
+                "--mechanism calibrated asks for it"
+            )
+        else:
+            names.append(name)
+    return names, reasons
+
+
+def running_words(space: EmbeddingSpace, count: int = QUANTILES) -> NDArray[np.int64]:
+    """Return (count,) ids of words as they come in running text, by rank in the space.
+
+    Most spaces list the most frequent words first. A word of rank r counts as 1/(r + 2.7), the law
+    of Zipf and Mandelbrot, and the words are quantiles of that. No private text is looked at.
+    """
+    ids = np.flatnonzero(~space.is_shape)
+    weights = np.cumsum(1.0 / (np.arange(1, len(ids) + 1) + SHIFT))
+    shares = (np.arange(count) + 0.5) / count
+    return np.asarray(ids[np.searchsorted(weights / weights[-1], shares)])
+
+
+def matched(
+    space: EmbeddingSpace, name: str, staying: Sequence[float], rng: np.random.Generator
+) -> list[float]:
+    """Return the ε at which about such shares of running words stay, as far as there are any.
+
+    Raises:
+        InvalidValueError: If the mechanism does not suit the space.
+    """
+    words, counts = np.unique(running_words(space), return_counts=True)
+    grid, found = epsilon_grid(space, name)[::-1], dict[int, float]()
+    create_mechanism(name, space, grid[-1])
+
+    def share(at: int) -> float:
+        if at not in found:
+            found[at] = _staying(space, name, grid[at], words, counts, rng)
+        return found[at]
+
+    chosen = []
+    for target in staying:
+        low, high = 0, len(grid) - 1
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if share(middle) < target else (low, middle)
+        at = min((k for k in (low - 1, low) if k >= 0), key=lambda k: abs(share(k) - target))
+        if abs(share(at) - target) <= SLACK:
+            chosen.append(float(f"{grid[at]:.3g}"))
+    # One that never comes near any share is shown at the ends of what it does.
+    return sorted(set(chosen)) or [float(f"{grid[k]:.3g}") for k in (len(grid) // 2, -1)]
+
+
+def _staying(
+    space: EmbeddingSpace,
+    name: str,
+    epsilon: float,
+    words: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> float:
+    """Return the probability that a running word stays; −1 where no such ε can be."""
+    try:
+        mechanism = create_mechanism(name, space, epsilon)
+    except InvalidValueError:
+        return -1.0
+    if isinstance(mechanism, ExactMechanism):
+        kept = mechanism.probabilities(words)[np.arange(len(words)), words]
+    else:
+        kept = (mechanism.sample_repeatedly(words, DRAWS, rng) == words[:, None]).mean(axis=1)
+    return float(counts @ kept / counts.sum())
+
+
+def epsilon_for_bound(space: EmbeddingSpace, bound: float) -> float:
+    """Return the largest ε, to 1e-3, at which "hierarchical" bounds the log-ratio of any two.
+
+    Raises:
+        InvalidValueError: If the bound is not above zero, or the space has no tree.
+    """
+    require_positive(bound=bound)
+    low, high = 1e-3, bound
+    while high - low > 1e-3:
+        middle = (low + high) / 2.0
+        holds = create_mechanism("hierarchical", space, middle).local_epsilon <= bound
+        low, high = (middle, high) if holds else (low, middle)
+    return round(low, 4)

@@ -1,0 +1,69 @@
+"""What of a claim holds, by verification, and how often words are guessed all the same."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hf_dxprivacy.audit import reconstruction, verify_guarantee
+from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.evaluation.candidates import Candidate
+from hf_dxprivacy.evaluation.scores import Effort
+from hf_dxprivacy.mechanisms import ExactMechanism, Mechanism
+from hf_dxprivacy.results import Interval
+
+# Probability, at most, with which draws accuse a claim that is true.
+FALSE_ALARM = 1e-3
+# Draws from each word for the Bayes adversary, where no law is known.
+DRAWS = 100
+
+EXACT, BY_DRAWS, FALSE, OPEN = "exact", "draws", "claim not true", "not checked"
+
+
+def verified(candidate: Candidate, effort: Effort, rng: np.random.Generator) -> tuple[str, str]:
+    """Return whether the claim of a candidate was verified, and how, in a sentence.
+
+    Returns:
+        "exact": the laws of pairs of inputs keep it. "draws": no draw speaks against it. "claim
+        not true": something does. "not checked": nothing could.
+    """
+    mechanism = candidate.mechanism
+    if mechanism is None:
+        return OPEN, "there is nothing to check it by"
+    if not math.isfinite(mechanism.certified_epsilon):
+        return OPEN, "nothing is claimed"
+    try:
+        found = _checked(mechanism, effort, rng)
+    except InvalidValueError as error:
+        return OPEN, str(error)
+    looked = f"{found.pairs:,} pairs of {found.inputs:,} inputs"
+    if found.method == "sampling":
+        alarm = f"a true claim is called false with probability {FALSE_ALARM:g} at most"
+        looked += f", {found.draws:,} draws; {alarm}"
+    if not found.passed:
+        return FALSE, str(found)
+    return (EXACT if found.method == "exact" else BY_DRAWS), looked
+
+
+def _checked(mechanism: Mechanism, effort: Effort, rng: np.random.Generator) -> Any:
+    options = {"inputs": effort.inputs, "draws": effort.draws, "alpha": FALSE_ALARM, "rng": rng}
+    if isinstance(mechanism, ExactMechanism):
+        try:
+            return verify_guarantee(mechanism, **options)
+        except InvalidValueError:  # a law without an exact check
+            return verify_guarantee(mechanism, method="sampling", **options)
+    return verify_guarantee(mechanism, **options)
+
+
+def guessed(
+    mechanism: Mechanism, frequencies: Mapping[str, float], rng: np.random.Generator
+) -> dict[str, Interval]:
+    """Return how often the Bayes adversary names a word with one guess, "b1", and with ten, "b10".
+
+    He knows the mechanism and how often each word occurs in the texts.
+    """
+    found = reconstruction(mechanism, frequencies, bands=(), draws=DRAWS, rng=rng).results
+    return {
+        name: Interval(r.value, r.low, r.high) for name, r in zip(("b1", "b10"), found, strict=True)
+    }

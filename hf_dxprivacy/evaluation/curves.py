@@ -1,0 +1,171 @@
+"""Mechanisms compared along their curves, at the same success of an attack."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy.results import Interval, mean_interval
+
+# Places at which two curves are compared, between the ends of what they share.
+PLACES = 65
+
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Utility of a mechanism against the success of an attack, at several ε.
+
+    Attributes:
+        name: The mechanism.
+        attack: (k,) success of the attack, ascending.
+        variance: (k,) of it.
+        utility: (k, n) utility, in each of n texts.
+    """
+
+    name: str
+    attack: Reals
+    variance: Reals
+    utility: Reals
+
+    @classmethod
+    def of(cls, name: str, points: Sequence[tuple[Interval, Reals]]) -> "Curve":
+        """Return the curve through (attack, utility in each text)."""
+        ordered = sorted(points, key=lambda point: point[0].value)
+        attack = np.array([found.value for found, _ in ordered])
+        # Half of a 95 % interval is about two standard deviations.
+        spread = np.array([(found.high - found.low) / 3.92 for found, _ in ordered])
+        return cls(name, attack, spread**2, np.array([utility for _, utility in ordered]))
+
+    def weights(self, places: Reals) -> Reals:
+        """Return (k,) weights of the points in the mean of the curve over some places."""
+        hats = np.eye(len(self.attack))
+        # Equal places would leave the line between them undefined.
+        apart = self.attack + 1e-12 * np.arange(len(self.attack))
+        return np.array([np.interp(places, apart, hat).mean() for hat in hats])
+
+    @property
+    def slopes(self) -> Reals:
+        """(k,) slopes of the utility at the points."""
+        if len(self.attack) < 2:
+            return np.zeros(len(self.attack))
+        gaps = np.maximum(np.diff(self.attack), 1e-3)
+        steps = np.diff(self.utility.mean(axis=1)) / gaps
+        return np.asarray((np.append(steps, steps[-1]) + np.insert(steps, 0, steps[0])) / 2.0)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean difference in utility of two mechanisms, where the attack succeeds as often on both.
+
+    Attributes:
+        first: A mechanism.
+        second: Another one.
+        utility: Mean of the first minus the second, with a 95 % interval over the texts.
+        low: From here, as a success of the attack,
+        high: up to here both have been measured.
+    """
+
+    first: str
+    second: str
+    utility: Interval
+    low: float
+    high: float
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the interval is on one side of zero."""
+        return self.utility.low > 0.0 or self.utility.high < 0.0
+
+
+def difference(first: Curve, second: Curve) -> Difference | None:
+    """Compare two curves over the successes that both have; None if there are none.
+
+    Curves are straight between their points. The texts are the same for both, so that the interval
+    is over the differences in each text; what the attack's success is uncertain by counts through
+    the slope of the curve.
+    """
+    low = max(first.attack[0], second.attack[0])
+    high = min(first.attack[-1], second.attack[-1])
+    if low > high:
+        return None
+    places = np.linspace(low, high, PLACES)
+    each, variance = np.zeros(first.utility.shape[1]), 0.0
+    for sign, curve in ((1.0, first), (-1.0, second)):
+        weights = curve.weights(places)
+        each += sign * (weights @ curve.utility)
+        variance += float((weights * curve.slopes) ** 2 @ curve.variance)
+    found = mean_interval(each)
+    half = float(np.hypot((found.high - found.low) / 2.0, 1.96 * np.sqrt(variance)))
+    around = Interval(found.value, found.value - half, found.value + half)
+    return Difference(first.name, second.name, around, float(low), float(high))
+
+
+def headline(curves: Sequence[Curve], kept: str, attack: str) -> str:
+    """Say in a sentence which mechanism keeps most at the same success of an attack.
+
+    Args:
+        curves: One for each mechanism.
+        kept: What the utility is, such as "accuracy".
+        attack: What is equal, such as "success of the author attack".
+    """
+    at = f"At the same {attack}"
+    if len(curves) < 2:
+        return "There are no two mechanisms to compare."
+    pairs = {
+        (a.name, b.name): found
+        for a in curves
+        for b in curves
+        if a is not b and (found := difference(a, b)) is not None
+    }
+    if not pairs:
+        return (
+            f"No two mechanisms were measured at the same {attack}; give values of ε at which it "
+            "is about the same."
+        )
+    names = [curve.name for curve in curves]
+
+    def lead(name: str) -> tuple[int, int, float]:
+        """Return how many others a mechanism beats, less those that beat it; and by how much."""
+        mine = [pairs[name, other] for other in names if (name, other) in pairs]
+        shown = [d.utility.value for d in mine if d.is_shown]
+        mean = float(np.mean([d.utility.value for d in mine])) if mine else -np.inf
+        return sum(np.sign(shown).astype(int).tolist()), len(mine), mean
+
+    best = max(names, key=lead)
+    others = [pairs[best, name] for name in names if (best, name) in pairs]
+    others.sort(key=lambda found: found.utility.value)
+    ahead = [d for d in others if d.is_shown and d.utility.value > 0]
+    behind = [d for d in others if d.is_shown and d.utility.value < 0]
+    level = [d for d in others if not d.is_shown]
+    parts = []
+    if ahead:
+        parts.append(f"{best} keeps more {kept} than {_listed(ahead)}")
+    if behind:
+        parts.append(
+            f"{'less than' if ahead else f'{best} keeps less {kept} than'} {_listed(behind)}"
+        )
+    if level:
+        who = "between it and" if parts else f"between {best} and"
+        parts.append(f"no difference in {kept} is shown {who} {_listed(level)}")
+    apart = [name for name in names if name != best and (best, name) not in pairs]
+    if apart:
+        parts.append(f"{_and(apart)} cannot be compared at the same")
+    return f"{at}, {'; '.join(parts)}."
+
+
+def _listed(found: Sequence[Difference]) -> str:
+    return _and([f"{d.second} ({_points(d.utility)})" for d in found])
+
+
+def _points(found: Interval) -> str:
+    """Return a difference of shares in points, with its interval."""
+    low, high = (f"{100.0 * end:+.1f}" for end in (found.low, found.high))
+    return f"{100.0 * found.value:+.1f} points, {low} to {high}".replace("-", "−")
+
+
+def _and(names: Sequence[Any]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,330 @@
+"""Comparison of mechanisms on a user's own texts: what each keeps, and what it hides."""
+
+import hashlib
+import json
+import math
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tqdm import tqdm
+
+from hf_dxprivacy._runtime import require
+from hf_dxprivacy.calibration.measuring import Checkpoint
+from hf_dxprivacy.errors import (
+    ArtifactError,
+    InvalidValueError,
+    MissingExtraError,
+    require_at_least,
+)
+from hf_dxprivacy.evaluation.candidates import (
+    BOUNDS,
+    STAYING,
+    Candidate,
+    candidates,
+    suiting,
+)
+from hf_dxprivacy.evaluation.claims import guessed, verified
+from hf_dxprivacy.evaluation.comparison import Compared, Comparison
+from hf_dxprivacy.evaluation.learners import create_learner
+from hf_dxprivacy.evaluation.material import Material, prepare
+from hf_dxprivacy.evaluation.scores import QUICK, Bench, Effort, combined
+from hf_dxprivacy.hub import builtin_names
+from hf_dxprivacy.hub.artifact import read_json, to_json
+from hf_dxprivacy.hub.atomic import atomic_write
+from hf_dxprivacy.randomness import keyed_generator
+from hf_dxprivacy.results import EXTRA, ORIGINAL, Interval
+from hf_dxprivacy.sentences import SentenceEncoder, SentencePool
+from hf_dxprivacy.sentences.encoders import TransformersEncoder
+from hf_dxprivacy.spaces import EmbeddingSpace
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+BUILTIN_POOL = "wordnet-sentences"
+QUICK_BOUNDS = (10.0, 15.0)
+# From here on the words of the texts are another language's.
+UNKNOWN = 0.3
+
+CAUTIONS = (
+    "Computed from the private texts: for their owner only. Whoever sees these figures learns "
+    "something of the texts, and so does whoever sees an ε that was chosen by them.",
+    "An attack that fails is no proof; the guarantee is. A stronger attacker may do better.",
+)
+
+
+def compare(
+    dataset: "Dataset",
+    *,
+    text_column: str = "text",
+    label_column: str | None = None,
+    user_column: str | None = None,
+    space: EmbeddingSpace | str | Path = "english",
+    mechanisms: Sequence[str] | None = None,
+    epsilon: float | Sequence[float] | Mapping[str, Any] | None = None,
+    pools: Iterable[SentencePool | str] | None = None,
+    others: Mapping[str, Any] | Iterable[Any] = (),
+    model: str | None = None,
+    encoder: SentenceEncoder | str | Path | None = None,
+    sample: int | None = None,
+    quick: bool = False,
+    releases: int = 1,
+    resume: str | Path | None = None,
+    progress: bool = True,
+    seed: int | None = None,
+) -> Comparison:
+    """Compare mechanisms on texts: what each keeps for a task, what it hides, what of it is true.
+
+    Every mechanism releases a sample of the texts at several ε. A classifier is trained on each
+    release, attackers are set on it, and the claim is verified, exactly where the law is known. The
+    texts that are released are thrown away.
+
+    Without `epsilon` a mechanism is taken where about 10, 30, 50 and 80 % of running words stay as
+    they are. That is worked out from the public space alone, by rank (`running_words`), so that the
+    choice tells nothing of the texts.
+
+    Args:
+        dataset: A `datasets.Dataset`.
+        text_column: Texts; a row without one is left out.
+        label_column: Classes that a classifier is to learn. Without it there is no accuracy.
+        user_column: Who wrote each text. Without it there is no author attack, and mechanisms are
+            compared at the same success of the Bayes adversary.
+        space: A public space or its name, for the mechanisms, near words and averaged vectors.
+        mechanisms: Names; by default those that suit the space, of "hierarchical", "calibrated",
+            "tem", "laplace" (not with `quick`) and "krr".
+        epsilon: ε of all mechanisms, one or several; or of each by its name.
+        pools: Pools of sentences or their names; by default the built-in one. They are taken at
+            bounds of 8, 10, 12 and 15 for the whole text.
+        others: Privatizers, or anything with ``privatize(texts)`` such as `External`; perhaps a
+            mapping from names.
+        model: "vectors", "tfidf", or a model of `transformers` to fine-tune; by default averaged
+            vectors of a Euclidean space with logistic regression.
+        encoder: For the similarity of texts; a `SentenceEncoder`, or a model of `transformers`.
+        sample: Rows of the sample, at most; 5,000, or 1,000 with `quick`.
+        quick: Look at fewer rows, words and pairs.
+        releases: Releases of each; the figures are their means.
+        resume: A folder that keeps each row of the result as it is done, and from which the same
+            call goes on. It holds figures of single texts, and is as private as they are.
+        progress: Show a bar on the standard error stream if that is a terminal.
+        seed: Makes sample, noise and attackers reproducible; by default all are random.
+
+    Raises:
+        InvalidValueError: If a column is missing, no row has a text, a mechanism is unknown, or the
+            folder belongs to another comparison.
+        InvalidTypeError: If an argument is of the wrong type.
+        MissingExtraError: If scikit-learn or SciPy is not installed (extra "audit").
+    """
+    require_at_least(1, releases=releases)
+    require("sklearn", EXTRA)
+    require("scipy", EXTRA)
+    effort = QUICK if quick else Effort()
+    if sample is not None:
+        require_at_least(1, sample=sample)
+        effort = replace(effort, rows=sample)
+    seed = _seed(seed, resume)
+    if not isinstance(space, EmbeddingSpace):
+        space = EmbeddingSpace.from_pretrained(space)
+    rows, words, users = effort.rows, effort.words, effort.users
+    material = prepare(
+        *(dataset, text_column, label_column, user_column),
+        **{"rows": rows, "words": words, "users": users},
+        rng=keyed_generator(seed, "rows"),
+    )
+    notes = list(material.notes)
+    if mechanisms is None:
+        mechanisms, reasons = suiting(space, quick)
+        notes += reasons
+    if pools is None:
+        pools = [BUILTIN_POOL] if BUILTIN_POOL in builtin_names() else []
+    bench = _bench(material, space, effort, model, encoder, seed, notes)
+    chosen = list(
+        candidates(
+            *(space, mechanisms, epsilon, pools, others),
+            keyed_generator(seed, "epsilons"),
+            staying=STAYING,
+            bounds=QUICK_BOUNDS if quick else BOUNDS,
+        )
+    )
+    about = {
+        "data": material.digest,
+        "settings": repr((effort, model, _name(encoder), releases)),
+        "seed": seed,
+    }
+    kept = None if resume is None else Checkpoint(resume, about)
+    found = []
+    with tqdm(total=len(chosen), delay=1.0, disable=not progress or None) as bar:
+        for candidate in chosen:
+            title = "originals" if candidate.name == ORIGINAL else candidate.name
+            epsilon_of = "" if candidate.epsilon is None else f", ε = {candidate.epsilon:.4g}"
+            bar.set_description(f"Comparing {title}{epsilon_of}")
+            measure = partial(_measured, candidate, bench, releases, seed, notes)
+            found.append(measure() if kept is None else _kept(kept, candidate.key, measure))
+            bar.update()
+    return _comparison(found, bench, notes, given=epsilon is not None)
+
+
+def _seed(seed: int | None, resume: str | Path | None) -> int:
+    """Return the seed; one that a folder keeps if none is given."""
+    if seed is not None:
+        require_at_least(0, seed=seed)
+        return seed
+    about = None if resume is None else Path(resume) / "about.json"
+    if about is not None and about.exists():
+        return int(read_json(about, "expected a comparison")["seed"])
+    return secrets.randbits(62)
+
+
+def _bench(
+    material: Material,
+    space: EmbeddingSpace,
+    effort: Effort,
+    model: str | None,
+    encoder: SentenceEncoder | str | Path | None,
+    seed: int,
+    notes: list[str],
+) -> Bench:
+    """Return what releases are measured by, and note what is left out."""
+    learner = create_learner(model, space, len(material.labels), seed % (1 << 31))
+    if encoder is None:
+        notes.append("no similarity: no encoder was named")
+    elif not isinstance(encoder, SentenceEncoder):
+        encoder = TransformersEncoder(encoder)
+    return Bench(
+        *(material, space, effort, learner if material.labels else None),
+        *(encoder, _readability(notes), seed),
+    )
+
+
+def _readability(notes: list[str]) -> Any:
+    try:
+        from hf_dxprivacy.evaluation import readability
+    except ImportError:
+        notes.append("no readability: there is no public language model")
+        return None
+    return readability.Readability.load()
+
+
+def _measured(
+    candidate: Candidate, bench: Bench, releases: int, seed: int, notes: list[str]
+) -> Compared:
+    """Release the texts, and measure."""
+    texts, mechanism = bench.material.texts, candidate.mechanism
+    runs, first = [], texts
+    for number in range(releases if candidate.privatizer is not None else 1):
+        noise = int.from_bytes(keyed_generator(seed, candidate.key, number).bytes(16), "little")
+        released = candidate.release(texts, noise)
+        first = first if number else released
+        runs.append(bench.scores(released, candidate.unit))
+    figures, samples = combined(runs)
+    if bench.effort.members and bench.material.labels:
+        try:
+            figures["membership"] = bench.membership(first)
+        except (MissingExtraError, InvalidValueError) as error:
+            reason = f"no membership attack: {error}"
+            notes += [] if reason in notes else [reason]
+    if candidate.privatizer is None:
+        figures |= {"b1": Interval(1.0, 1.0, 1.0), "b10": Interval(1.0, 1.0, 1.0)}
+    elif mechanism is not None and candidate.unit == "word" and bench.frequencies:
+        figures |= guessed(mechanism, bench.frequencies, bench.rng("bayes"))
+    state, how = verified(candidate, bench.effort, bench.rng("verification"))
+    local, many = candidate.local, bench.median_words if candidate.unit == "word" else 1.0
+    return Compared(
+        mechanism=candidate.name,
+        epsilon=candidate.epsilon,
+        unit=candidate.unit,
+        claim=candidate.claim,
+        verified=state,
+        verification=how,
+        local=local,
+        # How many sentences a text has is not known here.
+        local_text=None if local is None or candidate.unit == "sentence" else local * many,
+        in_clear=candidate.in_clear,
+        figures=figures,
+        samples=samples,
+    )
+
+
+def _kept(store: Checkpoint, key: str, measure: Callable[[], Compared]) -> Compared:
+    """Return a row that the folder has, or measure it and keep it.
+
+    Raises:
+        ArtifactError: If its file is damaged.
+    """
+    path = store.folder / f"row-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+    if not path.exists():
+        row = measure()
+        samples = {name: values.tolist() for name, values in row.samples.items()}
+        atomic_write(path, [to_json(row.to_dict() | {"samples": samples})])
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        for name in ("local", "local_text"):
+            content[name] = math.inf if content[name] == "inf" else content[name]
+        content["figures"] = {k: Interval(*v) for k, v in content["figures"].items()}
+        content["samples"] = {k: np.array(v) for k, v in content["samples"].items()}
+        return Compared(**content)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"{path} is damaged; delete it to have it measured again") from error
+
+
+def _comparison(
+    rows: Sequence[Compared], bench: Bench, notes: list[str], given: bool
+) -> Comparison:
+    """Choose what counts as use and as attack, and add the relative gain."""
+    plain, material = rows[0].figures, bench.material
+    utility = next(name for name in ("trained", "similarity", "kept") if name in plain)
+    weak: tuple[str, ...] = ()
+    about = [
+        f"measured on {len(material.sample):,} texts of {bench.median_words:.0f} words in the "
+        "median"
+    ]
+    if material.labels:
+        classes = material.classes[material.labelled]
+        most = float(np.bincount(classes).max() / len(classes))
+        about.append(
+            f"{len(material.labels)} classes; always naming the commonest is right for {most:.3f}"
+        )
+        if plain["trained"].low <= most:
+            notes.append(
+                "the classifier learns nothing from the originals: its accuracy on releases says "
+                "nothing"
+            )
+    if "author" in plain:
+        authors = {material.owners[k] for k in material.known}
+        if plain["author"].low <= 1.0 / len(authors):
+            weak = ("author",)
+            notes.append(
+                "the author attack fails on the originals already, so that its failure on a "
+                "release says nothing"
+            )
+    if bench.unknown_share > UNKNOWN:
+        notes.append(
+            f"the space lacks {bench.unknown_share:.0%} of the words: is it of their language?"
+        )
+    if not given:
+        about.append(
+            "taken at the ε where about 10, 30, 50 and 80 % of running words stay, worked out from "
+            "the public space alone; pools at bounds for the whole text"
+        )
+    bare = Comparison(tuple(rows), utility, weak, (*about, *CAUTIONS), tuple(notes))
+    return replace(bare, rows=tuple(_with_gain(bare, row) for row in rows))
+
+
+def _with_gain(comparison: Comparison, row: Compared) -> Compared:
+    """Add U/U₀ − P/P₀ by the attack of the headline, where all of it was measured."""
+    attack, utility, original = comparison.attacks[:1], comparison.utility, comparison.rows[0]
+    leaked, reference = (
+        comparison.leaked(each, attack[0]) if attack else None for each in (row, original)
+    )
+    used, plain = row.value(utility), original.value(utility)
+    if used is None or not plain or leaked is None or not reference or not reference.value:
+        return row
+    gain = used / plain - leaked.value / reference.value
+    return replace(row, figures={**row.figures, "gain": Interval(gain, gain, gain)})
+
+
+def _name(encoder: Any) -> str:
+    return encoder.digest if isinstance(encoder, SentenceEncoder) else str(encoder)

@@ -1,0 +1,222 @@
+"""Texts of a comparison: which rows are released, and what is measured on which of them."""
+
+import hashlib
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, describe_columns
+from hf_dxprivacy.text import RowReader
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+# Texts of a user that the author attack looks at, and the least of them: some are known.
+USER_TEXTS = (4, 20)
+# Labels that are not classes: more different ones than this, or than rows by this.
+MOST_CLASSES, ROWS_OF_CLASS = 100, 5
+# Below this, intervals say little.
+FEW_ROWS = 200
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """Texts that are released, and what is measured on which of them.
+
+    Attributes:
+        texts: All texts that are released.
+        sample: Positions of the texts of the sample.
+        classes: (len(texts),) int64 class of each text of the sample, −1 where there is none.
+        labels: Names of the classes; empty if no task is measured.
+        known: Positions of texts whose authors the attacker knows.
+        asked: Positions of texts that the attacker attributes.
+        owners: Who wrote each text, for the texts of `known` and `asked`.
+        notes: What was left out, and why.
+    """
+
+    texts: list[str]
+    sample: Ids
+    classes: Ids
+    labels: tuple[str, ...]
+    known: Ids
+    asked: Ids
+    owners: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def labelled(self) -> Ids:
+        """Positions of texts that have a class."""
+        return np.flatnonzero(self.classes >= 0)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that figures depend on; as private as the texts."""
+        parts = (self.texts, self.classes.tolist(), self.labels, self.owners)
+        places = (self.sample.tolist(), self.known.tolist(), self.asked.tolist())
+        return hashlib.sha256(json.dumps([*parts, *places]).encode()).hexdigest()
+
+
+def prepare(
+    dataset: "Dataset",
+    text_column: str,
+    label_column: str | None,
+    user_column: str | None,
+    *,
+    rows: int,
+    words: int,
+    users: int,
+    rng: np.random.Generator,
+) -> Material:
+    """Choose rows at random, and others of those users who have the most.
+
+    Args:
+        dataset: The data.
+        text_column: Texts.
+        label_column: What a classifier is to learn; None for no task.
+        user_column: Who wrote each text; None for no author attack.
+        rows: At most so many in the sample.
+        words: About so many words at most in the sample.
+        users: At most so many for the author attack.
+        rng: Source of the choice.
+
+    Raises:
+        InvalidValueError: If a column or every text is missing.
+        InvalidTypeError: If a text is no string, or the data no `Dataset`.
+    """
+    columns = _columns(dataset, text_column, label_column, user_column)
+    cells, notes = columns[text_column], list[str]()
+    if wrong := next((c for c in cells if c is not None and not isinstance(c, str)), None):
+        raise InvalidTypeError(
+            f"expected texts in column {text_column!r}, got a {type(wrong).__name__}"
+        )
+    present = np.array([k for k, cell in enumerate(cells) if cell and cell.strip()], dtype=np.int64)
+    if not len(present):
+        raise InvalidValueError(f"column {text_column!r} has no text in {len(cells)} rows")
+    if missing := len(cells) - len(present):
+        notes.append(f"{_rows(missing)} without text left out")
+    chosen = _sampled(cells, rng.permutation(present), rows, words)
+    if len(chosen) < len(present):
+        notes.append(f"a random sample of {len(chosen):,} of {len(present):,} rows")
+    if len(chosen) < FEW_ROWS:
+        notes.append(f"only {_rows(len(chosen))}: mind the intervals")
+    labels, classes = _classes(columns.get(label_column or ""), chosen, notes)
+    known, asked = _authors(columns.get(user_column or ""), present, users, rng, notes)
+    if label_column is None:
+        notes.append("no accuracy and no membership attack: no label column was named")
+    if user_column is None:
+        notes.append("no author attack: no user column was named")
+    union = np.unique(np.concatenate([chosen, known, asked]))
+    of_row = dict(zip(chosen.tolist(), classes, strict=True))
+    writers = columns.get(user_column or "", ())
+    return Material(
+        texts=[cells[k] for k in union.tolist()],
+        sample=np.searchsorted(union, np.sort(chosen)),
+        classes=np.array([of_row.get(k, -1) for k in union.tolist()], dtype=np.int64),
+        labels=labels,
+        known=np.searchsorted(union, known),
+        asked=np.searchsorted(union, asked),
+        owners=tuple(str(writers[k]) for k in union.tolist()) if len(known) else (),
+        notes=tuple(notes),
+    )
+
+
+def _columns(dataset: Any, *names: str | None) -> dict[str, list[Any]]:
+    """Return the columns that are named, all of the same length."""
+    if isinstance(dataset, Mapping) or not hasattr(dataset, "column_names"):
+        hint = "; name one of its splits" if isinstance(dataset, Mapping) else ""
+        raise InvalidTypeError(f"expected a datasets.Dataset, got a {type(dataset).__name__}{hint}")
+    for name in filter(None, names):
+        if name not in dataset.column_names:
+            raise InvalidValueError(
+                f"there is no column {name!r}; {describe_columns(dataset.column_names, name)}"
+            )
+    return {name: list(dataset[name]) for name in filter(None, names)}
+
+
+def _sampled(cells: Sequence[Any], order: Ids, rows: int, words: int) -> Ids:
+    """Return the first of these rows that are within both bounds, at least one."""
+    order = order[:rows]
+    lengths = np.cumsum([1 + cells[k].count(" ") for k in order.tolist()])
+    return order[: max(1, int(np.searchsorted(lengths, words, side="right")))]
+
+
+def _classes(
+    cells: Sequence[Any] | None, chosen: Ids, notes: list[str]
+) -> tuple[tuple[str, ...], Ids]:
+    """Return names of classes, and the class of each chosen row, −1 where it is missing or rare."""
+    none = np.full(len(chosen), -1)
+    if cells is None:
+        return (), none
+    given = [None if _is_missing(cells[k]) else str(cells[k]) for k in chosen.tolist()]
+    counts = Counter(label for label in given if label is not None)
+    if lacking := given.count(None):
+        notes.append(f"{_rows(lacking)} without a label left out of the accuracy")
+    total = sum(counts.values())
+    if len(counts) > max(2, min(MOST_CLASSES, total // ROWS_OF_CLASS)):
+        notes.append(
+            f"no accuracy: the label column has {len(counts):,} different values in {total:,} "
+            "rows; expected classes"
+        )
+        return (), none
+    names = tuple(sorted(label for label, count in counts.items() if count > 1))
+    if rare := total - sum(counts[name] for name in names):
+        notes.append(f"{_rows(rare)} left out of the accuracy whose class has no other row")
+    if len(names) < 2:
+        notes.append(f"no accuracy: two classes or more are needed, the sample has {len(names)}")
+        return (), none
+    places = {name: place for place, name in enumerate(names)}
+    return names, np.array([places.get(label or "", -1) for label in given], dtype=np.int64)
+
+
+def _authors(
+    cells: Sequence[Any] | None,
+    present: Ids,
+    users: int,
+    rng: np.random.Generator,
+    notes: list[str],
+) -> tuple[Ids, Ids]:
+    """Return rows whose authors are known, and rows that are asked about: half of each user's."""
+    least, most = USER_TEXTS
+    nothing = np.empty(0, dtype=np.int64)
+    if cells is None:
+        return nothing, nothing
+    owned = defaultdict[str, list[int]](list)
+    for row in rng.permutation(present).tolist():
+        if not _is_missing(cells[row]):
+            owned[str(cells[row])].append(row)
+    writing = sorted((rows for rows in owned.values() if len(rows) >= least), key=len)[::-1][:users]
+    if len(writing) < 2:
+        notes.append(
+            f"no author attack: it needs two users with {least} texts each, there are "
+            f"{len(writing)} of {len(owned):,}"
+        )
+        return nothing, nothing
+    parts = [(rows[:most][::2], rows[:most][1::2]) for rows in writing]
+    known, asked = (np.array([k for p in parts for k in p[side]]) for side in (0, 1))
+    notes.append(
+        f"the author attack is on {len(asked):,} texts of the {len(writing)} users with the most; "
+        f"the attacker knows {len(known):,} others of theirs"
+    )
+    return known, asked
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'s' if count != 1 else ''}"
+
+
+def words_of(texts: Iterable[str]) -> list[list[str]]:
+    """Return the words of each text in lower case."""
+    reader = RowReader()
+    return [[word.lower() for word in reader.read_text(text).words] for text in texts]
