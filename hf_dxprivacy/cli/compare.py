@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hf_dxprivacy.cli.arguments import (
     MECHANISMS,
+    PEERS,
     UsageError,
     add_space,
     at_least,
@@ -35,8 +36,10 @@ def compare_arguments(parser: argparse.ArgumentParser) -> None:
         "--mechanism",
         action="append",
         default=[],
-        choices=MECHANISMS,
-        help="repeat it for several (those that suit the space)",
+        choices=(*MECHANISMS, *PEERS),
+        metavar="NAME",
+        help="repeat it for several (those that suit the space); of other papers: "
+        + ", ".join(PEERS),
     )
     about = "of all mechanisms (by default where about 10, 30, 50 and 80 %% of the words stay)"
     add("--epsilon", type=positive, nargs="+", default=(), metavar="E", help=about)

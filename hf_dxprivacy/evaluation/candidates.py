@@ -1,5 +1,6 @@
 """Candidates of a comparison: mechanisms, pools and others, and the ε at which each is taken."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -81,15 +82,21 @@ class Candidate:
         if self.privatizer is None:
             return "none"
         if not isinstance(self.privatizer, Privatizer):
-            return str(getattr(self.privatizer, "claim", None) or "none")
+            claim = getattr(self.privatizer, "claim", math.inf)
+            if callable(claim):
+                return f"a bound of its own for any two {self.unit}s"
+            bound = f"ε = {upward(claim)} for any two {self.unit}s"
+            return bound if math.isfinite(claim) else "none"
         found = self.privatizer.guarantee
         return f"ε = {upward(found.epsilon)} per unit of {found.metric}, for each {found.unit}"
 
     @property
     def local(self) -> float | None:
         """The claim as pure local DP of one unit, ∞ where nothing bounds it; None if unknown."""
-        found = getattr(self.privatizer, "guarantee", None)
-        return None if found is None else float(found.ldp_epsilon)
+        if isinstance(self.privatizer, Privatizer):
+            return float(self.privatizer.guarantee.ldp_epsilon)
+        claim = getattr(self.privatizer, "claim", math.inf)
+        return None if callable(claim) else float(claim)
 
     @property
     def in_clear(self) -> str:

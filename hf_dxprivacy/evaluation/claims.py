@@ -37,7 +37,7 @@ def verified(candidate: Candidate, effort: Effort, rng: np.random.Generator) -> 
         found = _checked(mechanism, effort, rng)
     except InvalidValueError as error:
         return OPEN, str(error)
-    looked = f"{found.pairs:,} pairs of {found.inputs:,} inputs"
+    looked = f"{found.pairs:,} pairs of {found.inputs:,} inputs: {found.scope}"
     if found.method == "sampling":
         alarm = f"a true claim is called false with probability {FALSE_ALARM:g} at most"
         looked += f", {found.draws:,} draws; {alarm}"
@@ -47,7 +47,12 @@ def verified(candidate: Candidate, effort: Effort, rng: np.random.Generator) -> 
 
 
 def _checked(mechanism: Mechanism, effort: Effort, rng: np.random.Generator) -> Any:
-    options = {"inputs": effort.inputs, "draws": effort.draws, "alpha": FALSE_ALARM, "rng": rng}
+    options: dict[str, Any] = {
+        "inputs": effort.inputs,
+        "draws": effort.draws,
+        "alpha": FALSE_ALARM,
+        "rng": rng,
+    }
     if isinstance(mechanism, ExactMechanism):
         try:
             return verify_guarantee(mechanism, **options)

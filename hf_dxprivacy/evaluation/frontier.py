@@ -1,6 +1,7 @@
 """Comparison of mechanisms on a user's own texts: what each keeps, and what it hides."""
 
 import hashlib
+import importlib
 import json
 import math
 import secrets
@@ -128,10 +129,11 @@ def compare(
     seed = _seed(seed, resume)
     if not isinstance(space, EmbeddingSpace):
         space = EmbeddingSpace.from_pretrained(space)
-    rows, words, users = effort.rows, effort.words, effort.users
     material = prepare(
         *(dataset, text_column, label_column, user_column),
-        **{"rows": rows, "words": words, "users": users},
+        rows=effort.rows,
+        words=effort.words,
+        users=effort.users,
         rng=keyed_generator(seed, "rows"),
     )
     notes = list(material.notes)
@@ -201,7 +203,7 @@ def _bench(
 
 def _readability(notes: list[str]) -> Any:
     try:
-        from hf_dxprivacy.evaluation import readability
+        readability = importlib.import_module("hf_dxprivacy.evaluation.readability")
     except ImportError:
         notes.append("no readability: there is no public language model")
         return None

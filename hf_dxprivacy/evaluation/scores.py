@@ -147,8 +147,8 @@ class Bench:
             found |= self._attributed(released)
         return found
 
-    def membership(self, released: list[str]) -> Interval | None:
-        """Return the AUC of the membership attack, without an interval for lack of repeats."""
+    def membership(self, released: list[str]) -> Interval:
+        """Return the AUC of the membership attack, with its interval over three splits."""
         rows = self.material.labelled[: self.effort.members]
         before, after = ([texts[k] for k in rows] for texts in (self.material.texts, released))
         labels = self.material.classes[rows].tolist()
@@ -280,7 +280,7 @@ def combined(runs: Sequence[Found]) -> tuple[dict[str, Interval], dict[str, Valu
     """
     figures, samples = dict[str, Interval](), dict[str, Values]()
     for name, first in runs[0].items():
-        values = [run[name] for run in runs if name in run]
+        values: list[Any] = [run[name] for run in runs if name in run]
         if isinstance(first, float):
             figures[name] = mean_interval(values)
             continue
