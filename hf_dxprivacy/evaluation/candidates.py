@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy.calibration.suggest import epsilon_grid
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_positive
+from hf_dxprivacy.calibration.suggest import epsilon_for_local_bound, epsilon_grid
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.mechanisms import (
     MECHANISMS,
@@ -175,7 +175,8 @@ def candidates(
         pool = entry if isinstance(entry, SentencePool) else SentencePool.from_pretrained(entry)
         name = pool.space.location or "sentences"
         for bound in bounds:
-            made = SentencePrivatizer(pool, epsilon=epsilon_for_bound(pool.space, bound))
+            epsilon_of = epsilon_for_local_bound(pool, "hierarchical", bound)
+            made = SentencePrivatizer(pool, epsilon=epsilon_of)
             yield Candidate(name.rstrip("/").rpartition("/")[2], made.epsilon, made)
     for title, other in _named(others):
         if not callable(getattr(other, "privatize", None)):
@@ -275,18 +276,3 @@ def _staying(
     else:
         kept = (mechanism.sample_repeatedly(words, DRAWS, rng) == words[:, None]).mean(axis=1)
     return float(counts @ kept / counts.sum())
-
-
-def epsilon_for_bound(space: EmbeddingSpace, bound: float) -> float:
-    """Return the largest ε, to 1e-3, at which "hierarchical" bounds the log-ratio of any two.
-
-    Raises:
-        InvalidValueError: If the bound is not above zero, or the space has no tree.
-    """
-    require_positive(bound=bound)
-    low, high = 1e-3, bound
-    while high - low > 1e-3:
-        middle = (low + high) / 2.0
-        holds = create_mechanism("hierarchical", space, middle).local_epsilon <= bound
-        low, high = (middle, high) if holds else (low, middle)
-    return round(low, 4)

@@ -13,7 +13,7 @@ from made_up_texts import texts_by_author
 
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.evaluation import Comparison, External, compare
-from hf_dxprivacy.evaluation.candidates import epsilon_for_bound, matched, running_words
+from hf_dxprivacy.evaluation.candidates import matched, running_words
 from hf_dxprivacy.evaluation.material import prepare
 from hf_dxprivacy.mechanisms import TruncatedExponential, create_mechanism
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
@@ -185,17 +185,6 @@ def test_epsilon_is_found_by_the_space_alone(euclidean_space: EmbeddingSpace) ->
         law = create_mechanism("tem", euclidean_space, epsilon)
         drawn = law.sample(np.repeat(words, 200), RNG(2)) == np.repeat(words, 200)
         assert drawn.mean() == pytest.approx(target, abs=0.08)
-
-
-def test_a_bound_becomes_the_largest_epsilon_that_keeps_it(euclidean_space: EmbeddingSpace) -> None:
-    space = euclidean_space.build_hierarchy("average", False)
-    epsilon = epsilon_for_bound(space, 8.0)
-    at, above = (
-        create_mechanism("hierarchical", space, e).local_epsilon for e in (epsilon, epsilon + 0.01)
-    )
-    assert at <= 8.0 < above
-    with pytest.raises(InvalidValueError, match="expected bound > 0"):
-        epsilon_for_bound(space, 0.0)
 
 
 def prepared(rows: dict[str, list[Any]], **columns: str | None) -> Any:
