@@ -2,6 +2,7 @@
 
 from hf_dxprivacy.audit.adversary import BayesAdversary
 from hf_dxprivacy.audit.attribution import Attribution, author_attribution
+from hf_dxprivacy.audit.bigrams import BigramModel
 from hf_dxprivacy.audit.check import GuaranteeCheck
 from hf_dxprivacy.audit.companions import verify_companions
 from hf_dxprivacy.audit.masked_words import MaskedWordModel
@@ -18,6 +19,7 @@ from hf_dxprivacy.audit.workers import WorkersCheck, verify_workers
 __all__ = [
     "Attribution",
     "BayesAdversary",
+    "BigramModel",
     "GuaranteeCheck",
     "MaskedWordModel",
     "Reconstruction",

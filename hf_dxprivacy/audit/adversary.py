@@ -10,6 +10,7 @@ from hf_dxprivacy._runtime import require
 from hf_dxprivacy.audit.inputs import blocks
 from hf_dxprivacy.errors import InvalidValueError, require_at_least
 from hf_dxprivacy.mechanisms import ExactMechanism, ExponentialLaw, Mechanism
+from hf_dxprivacy.mechanisms.posterior import largest
 from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.results import EXTRA
@@ -35,9 +36,7 @@ class ExactDistribution:
         if len(inputs) * size <= TABLE_ENTRIES:
             self._table = mechanism.probabilities(inputs)
         elif isinstance(mechanism, ExponentialLaw):
-            parts = blocks(inputs, size)
-            sums = [_weights(mechanism, part).sum(axis=1) for part in parts]
-            self._sums = np.concatenate(sums)
+            self._sums = mechanism.weighted_sums(np.ones(size), inputs)
 
     def likelihoods(self, outputs: Ids) -> Reals:
         """Return (len(outputs), m) probabilities.
@@ -47,17 +46,11 @@ class ExactDistribution:
         if self._table is not None:
             return self._table[:, outputs].T
         if isinstance(self._mechanism, ExponentialLaw):
-            likelihoods: Reals = _weights(self._mechanism, outputs)[:, self._inputs] / self._sums
+            likelihoods: Reals = self._mechanism.weights(outputs)[:, self._inputs] / self._sums
             return likelihoods
         parts = blocks(self._inputs, len(self._mechanism.space))
         found = [self._mechanism.probabilities(part)[:, outputs] for part in parts]
         return np.concatenate(found).T
-
-
-def _weights(mechanism: ExponentialLaw, ids: Ids) -> Reals:
-    distances = mechanism.output_distances(ids)
-    weights: Reals = np.exp(-mechanism.inverse_temperature * distances)
-    return weights
 
 
 class EstimatedDistribution:
@@ -133,13 +126,6 @@ def _marginal(counts: Any, prior: Reals) -> Reals:
     spread: Reals = np.asarray(prior @ counts).ravel() + 1.0 / counts.shape[1]
     spread /= spread.sum()
     return spread
-
-
-def largest(values: Reals, count: int) -> Ids:
-    """Return for each row the columns of the largest values, the largest first."""
-    found = np.argpartition(-values, count - 1, axis=1)[:, :count]
-    order = np.argsort(-np.take_along_axis(values, found, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(found, order, axis=1)
 
 
 class BayesAdversary:

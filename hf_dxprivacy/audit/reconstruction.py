@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from hf_dxprivacy.audit.adversary import BayesAdversary, Ids, Reals, counted, largest
+from hf_dxprivacy.audit.adversary import BayesAdversary, Ids, Reals, counted
+from hf_dxprivacy.audit.bigrams import BigramModel
 from hf_dxprivacy.audit.inputs import blocks
 from hf_dxprivacy.audit.masked_words import MaskedWordModel
 from hf_dxprivacy.audit.shadow import require_aligned
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import Mechanism
+from hf_dxprivacy.mechanisms.posterior import largest
 from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.results import Interval, Result, Results, share_interval
@@ -148,7 +150,7 @@ def reconstruct_texts(
     released: Sequence[str],
     *,
     tops: Sequence[int] = (1, 10),
-    language_model: MaskedWordModel | None = None,
+    language_model: MaskedWordModel | BigramModel | None = None,
 ) -> Results:
     """Guess the words of texts from their release, and count how often that is right.
 
@@ -160,7 +162,8 @@ def reconstruct_texts(
         originals: (n,) texts as they were written.
         released: (n,) the same texts as released, with as many words.
         tops: How many guesses the adversary has for each word.
-        language_model: Expectations in context, which is the adversary's first guess without it.
+        language_model: Expectations in context: a `BigramModel` of this adversary takes all other
+            outputs into account, a `MaskedWordModel` the adversary's first guesses there.
 
     Returns:
         "top-k" for each of `tops`, and "unchanged", the share of words that came out as they were.
@@ -180,7 +183,10 @@ def reconstruct_texts(
     trials, hits = 0, dict.fromkeys([*(f"top-{top}" for top in tops), "unchanged"], 0)
     for inputs, outputs in aligned(adversary, originals, released):
         expected = None
-        if language_model is not None:
+        if isinstance(language_model, BigramModel):
+            seen = adversary.distribution.likelihoods(outputs)
+            expected = language_model.expectations(seen)
+        elif language_model is not None:
             first = [names[i] for i in adversary.guess(outputs)[:, 0].tolist()]
             expected = language_model.expectations(first, names, prior)
         right = adversary.guess(outputs, max(tops), expected) == positions[inputs][:, None]

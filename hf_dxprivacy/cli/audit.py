@@ -225,6 +225,11 @@ def _reconstruction_arguments(add: Add) -> None:
     about = "draws from each word, to learn laws that are not known exactly (%(default)s)"
     add("--draws", type=at_least(2), default=200, metavar="N", help=about)
     add(
+        "--bigrams",
+        action="store_true",
+        help="the adversary also knows which words follow each other in the text of --prior",
+    )
+    add(
         "--language-model",
         metavar="NAME",
         help="a folder or repository with a model for masked language modelling, which tells the "
@@ -240,7 +245,7 @@ def reconstruction(args: argparse.Namespace) -> None:
     calibrated, tem and krr, learned from draws for the others). "unchanged" is the share of words
     that stayed. The texts must have been privatized without --oov drop.
     """
-    from hf_dxprivacy.audit import BayesAdversary, reconstruct_texts
+    from hf_dxprivacy.audit import BayesAdversary, BigramModel, reconstruct_texts
     from hf_dxprivacy.mechanisms import create_mechanism
     from hf_dxprivacy.randomness import keyed_generator
     from hf_dxprivacy.results import Results
@@ -254,15 +259,18 @@ def reconstruction(args: argparse.Namespace) -> None:
     reader = RowReader()
     counts = Counter(word.lower() for text in known for word in reader.read_text(text).words)
     prior = dict([item for item in counts.most_common() if item[0] in space][: args.words])
+    if args.bigrams and args.language_model is not None:
+        raise UsageError("--bigrams and --language-model are two models: give one of them")
     model = None if args.language_model is None else _language_model(args.language_model)
     results = Results()
     for name, mechanism in zip(args.released, mechanisms, strict=True):
         rng = keyed_generator(args.seed, "audit")
+        adversary = BayesAdversary(mechanism, prior, draws=args.draws, rng=rng)
         results += reconstruct_texts(
-            BayesAdversary(mechanism, prior, draws=args.draws, rng=rng),
+            adversary,
             originals,
             _read_released(args, name),
-            language_model=model,
+            language_model=BigramModel(known, adversary) if args.bigrams else model,
         )
     _show(args, results, "top-1")
 

@@ -371,3 +371,29 @@ class ExponentialLaw(ExactMechanism):
         np.exp(np.multiply(-self.inverse_temperature, rows, out=rows), out=rows)
         rows /= rows.sum(axis=1, keepdims=True)
         return rows
+
+    def weights(self, ids: Ids) -> Reals:
+        """Return (m, V) exp(−s·d) of words and all words; symmetric, unlike the law itself."""
+        weights: Reals = np.exp(-self.inverse_temperature * self.output_distances(ids))
+        return weights
+
+    def weighted_sums(self, values: Reals, ids: Ids) -> Reals:
+        """Return (m,) sums Σ_x values(x)·exp(−s·d(x, y)) over all words x, for words y.
+
+        With ones that is Z(y); with π(x)/Z(x) the probability that y comes out.
+
+        Args:
+            values: (V,) float64, not negative.
+            ids: (m,) rows.
+        """
+        sums = np.empty(len(ids))
+        step = max(1, BLOCK_BYTES // (8 * len(self.space)))
+        for start in range(0, len(ids), step):
+            sums[start : start + step] = self.weights(ids[start : start + step]) @ values
+        return sums
+
+    @lazy_property
+    def normalizers(self) -> Reals:
+        """(V,) Z of each word; for mechanisms over distances in time quadratic in V."""
+        size = len(self.space)
+        return self.weighted_sums(np.ones(size), np.arange(size))

@@ -69,6 +69,11 @@ class RandomizedResponse(ExponentialLaw):
         """Return (m, V) distances from inputs to all words: 0 to itself, 1 to the others."""
         return np.not_equal(np.asarray(ids)[:, None], np.arange(len(self.space))).astype(np.float64)
 
+    def weighted_sums(self, values: Reals, ids: Ids) -> Reals:
+        """See base class; in O(V)."""
+        sums: Reals = values[ids] + (values.sum() - values[ids]) * math.exp(-self.epsilon)
+        return sums
+
     def _draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
         uniform = streams.draw(uniforms, positions) * (1.0 + self._others)
         moved = np.flatnonzero((uniform < self._others) | (ids < 0))

@@ -12,12 +12,16 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hf_dxprivacy._runtime import SetOnce, lazy_property
 from hf_dxprivacy.errors import (
     ArtifactError,
     HubFileNotFoundError,
     InvalidTypeError,
     InvalidValueError,
+    require_at_least,
     require_one_of,
 )
 from hf_dxprivacy.guarantee import PrivacyGuarantee
@@ -29,12 +33,14 @@ from hf_dxprivacy.mechanisms import (
     required_index,
     resolve_mechanism,
 )
+from hf_dxprivacy.mechanisms.posterior import PosteriorLaw, Prior, frequencies
 from hf_dxprivacy.privatizers import config
 from hf_dxprivacy.privatizers.budget import BudgetUnit, PrivacyBudget
 from hf_dxprivacy.privatizers.config import PrivatizerConfig
 from hf_dxprivacy.privatizers.dataset_formats import column_names
 from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
 from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise, Memoize
+from hf_dxprivacy.privatizers.released_words import ReleasedWords
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.reference import refer, require_digest
 
@@ -64,7 +70,7 @@ class Privatizer(SetOnce, Publishable):
     _owner: ClassVar[str]
     _runtime_arguments: ClassVar[tuple[str, ...]]
     # Attributes that are computed from the others, and do not travel.
-    _derived: ClassVar[tuple[str, ...]] = ("guarantee", "_context")
+    _derived: ClassVar[tuple[str, ...]] = ("guarantee", "_context", "_laws")
 
     mechanism: Mechanism
     budget: PrivacyBudget | None
@@ -173,6 +179,75 @@ class Privatizer(SetOnce, Publishable):
     @abstractmethod
     def guarantee(self) -> PrivacyGuarantee:
         """Guarantee for each unit that goes through this privatizer, and what it rests on."""
+
+    def posterior(
+        self,
+        released: Any,
+        prior: Prior | None = None,
+        *,
+        k: int = 0,
+        masks: Sequence[Sequence[bool] | None] | None = None,
+    ) -> Any:
+        """Work out how likely each released word is the original one, from the release alone.
+
+        By Bayes' rule from the exact law of the mechanism: p(x|y) ∝ π(x)·P(y|x), each word taken
+        for itself. It is post-processing, and costs no privacy. See docs/posterior.md.
+
+        Args:
+            released: What this privatizer released, or would: a text or several, lists of tokens,
+                token ids, sentences; None passes through.
+            prior: π, which must be public: "zipf", "uniform", counts by word, or (V,) numbers, one
+                for each word of the space. By default "zipf" for built-in spaces of words, whose
+                rows are in order of frequency, and "uniform" for all others.
+            k: How many of the likeliest originals to name.
+            masks: With a `SlotPrivatizer`, the column that ``mask_column=`` names.
+
+        Returns:
+            For each text a list of `WordPosterior`, one for each of its words.
+
+        Raises:
+            InvalidValueError: If the law of the mechanism is not known, or an argument is out of
+                range.
+            InvalidTypeError: If `released` or `prior` is of the wrong type.
+        """
+        require_at_least(0, k=k)
+        law = self._posterior_law(prior)
+        words, single = self._read_release(released, masks)
+        found = words.posteriors(law, self._released_names, k)
+        return found[0] if single else found
+
+    def _posterior_law(self, prior: Prior | None) -> PosteriorLaw:
+        """Return the law under a prior; those of named priors are kept."""
+        if prior is None:
+            ordered = self._zipf and is_builtin(self.space.location or "")
+            prior = "zipf" if ordered else "uniform"
+        laws: dict[str, PosteriorLaw] = self.__dict__.setdefault("_laws", {})
+        if not isinstance(prior, str) or prior not in laws:
+            expected, unknown = frequencies(self.space, prior)
+            law = PosteriorLaw(
+                self.mechanism, expected, unknown * self._unknown_is_drawn, self._kept_rows
+            )
+            if not isinstance(prior, str):
+                return law
+            laws[prior] = law
+        return laws[prior]
+
+    # What of a privatizer its posterior depends on: whether rows may be in order of frequency,
+    # whether the unknown word is replaced, which rows are kept, and what stands for each row.
+    _zipf = False
+    _unknown_is_drawn = True
+
+    @property
+    def _kept_rows(self) -> NDArray[np.int64]:
+        return np.empty(0, dtype=np.int64)
+
+    @property
+    def _released_names(self) -> Sequence[Any]:
+        return self.space.words
+
+    @abstractmethod
+    def _read_release(self, released: Any, masks: Any) -> tuple[ReleasedWords, bool]:
+        """Look up the words of a release, which may be a single text."""
 
     @property
     def config(self) -> PrivatizerConfig:

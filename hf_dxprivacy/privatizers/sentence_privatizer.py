@@ -24,6 +24,7 @@ from hf_dxprivacy.privatizers.budget import PrivacyBudget
 from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow, column_names
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
 from hf_dxprivacy.privatizers.privatizer import Privatizer
+from hf_dxprivacy.privatizers.released_words import ReleasedWords, require_texts
 from hf_dxprivacy.sentences import SentencePool, as_label, split_sentences
 from hf_dxprivacy.text import is_missing
 from hf_dxprivacy.text.refill import refill as refilled
@@ -149,7 +150,7 @@ class SentencePrivatizer(Privatizer):
     """
 
     _owner = "SentencePrivatizer"
-    _derived: ClassVar[tuple[str, ...]] = ("guarantee", "_context", "_parts")
+    _derived: ClassVar[tuple[str, ...]] = (*Privatizer._derived, "_parts")
     _runtime_arguments: ClassVar[tuple[str, ...]] = (
         *("text_column", "output_column", "seed", "device"),
         *("memoize", "user_column", "key", "budget"),
@@ -325,6 +326,20 @@ class SentencePrivatizer(Privatizer):
         name = self.text_columns[0]
         released = self._release([self._encode(name, cells, RowIds())])[self.output_columns[0]]
         return released[0] if isinstance(texts, str) else released
+
+    def _read_release(self, released: Any, masks: Any) -> tuple[ReleasedWords, bool]:
+        """See base class; the original of an entry is the entry that a text was nearest to."""
+        if masks is not None:
+            raise InvalidValueError("masks= is for a SlotPrivatizer, got it with sentences")
+        if self.label_column is not None:
+            raise InvalidValueError(
+                f"with label_column={self.label_column!r} the law depends on the label of a row: "
+                "ask a SentencePrivatizer over pool.with_label(label), for the rows of each"
+            )
+        cells, single = require_texts(released)
+        rows = RowIds().read(cells, "released", self._pieces)
+        ids = self.space.ids([*chain.from_iterable(row or () for row in rows)])
+        return ReleasedWords(rows, ids, np.full(len(ids), np.nan)), single
 
     def _encode(
         self, name: str, cells: Sequence[Any], row_ids: RowIds, labels: Sequence[Any] | None = None

@@ -25,6 +25,12 @@ from hf_dxprivacy.privatizers.dataset_formats import (
 )
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
 from hf_dxprivacy.privatizers.privatizer import Privatizer
+from hf_dxprivacy.privatizers.released_words import (
+    ReleasedWords,
+    kept_rows,
+    read_words,
+    require_texts,
+)
 from hf_dxprivacy.slots import Selector
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import Cell, RowReader, is_missing, stop_words
@@ -204,6 +210,30 @@ class DxPrivatizer(Privatizer):
             "oov": self.oov,
             "case": self.case,
         }
+
+    # The posterior of a release
+
+    _zipf = True
+
+    @property
+    def _unknown_is_drawn(self) -> bool:  # type: ignore[override]
+        return self.oov == "centroid"
+
+    @property
+    def _kept_rows(self) -> NDArray[np.int64]:
+        return kept_rows(self.space, self.stopwords)
+
+    def _read_release(self, released: Any, masks: Any) -> tuple[ReleasedWords, bool]:
+        if (self._selector is None) != (masks is None):
+            raise InvalidValueError(
+                "expected masks= with a privatizer of slots, and with no other: the column that "
+                "mask_column= names says which words of a release are of slots"
+            )
+        cells, single = require_texts(released)
+        rows = RowIds().read(cells, "released", self._reader.read)
+        masks = [masks] if single and masks is not None else masks
+        own = self.stopwords, self.oov, self.case
+        return read_words(rows, self.space, masks, *own), single
 
     # Rows in, rows out
 

@@ -27,6 +27,7 @@ from hf_dxprivacy.privatizers.config import PrivatizerConfig
 from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow, column_names
 from hf_dxprivacy.privatizers.keyed_noise import noise_source
 from hf_dxprivacy.privatizers.privatizer import Privatizer
+from hf_dxprivacy.privatizers.released_words import ReleasedWords
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import TokenVocabulary, token_vocabulary
 
@@ -276,6 +277,24 @@ class TokenPrivatizer(Privatizer):
             released = self._privatized([token_ids], RowIds())[0]
             return token_vocabulary.row_like(released, token_ids)
         return token_vocabulary.like(self._privatized(token_ids, RowIds()), token_ids)
+
+    @property
+    def _released_names(self) -> Sequence[int]:
+        names: list[int] = self._tokens.tolist()
+        return names
+
+    def _read_release(self, released: Any, masks: Any) -> tuple[ReleasedWords, bool]:
+        """See base class; special tokens are kept, and of the others only those of the space."""
+        if masks is not None:
+            raise InvalidValueError("masks= is for a SlotPrivatizer, got it with token ids")
+        single = token_vocabulary.is_row(released)
+        read = partial(token_vocabulary.read_row, size=len(self._rows))
+        rows = RowIds().read([released] if single else released, self.ids_column, read)
+        ids = self._rows[_joined(rows)].astype(np.int64)
+        known = np.where(ids == _KEPT, 1.0, np.nan)
+        return ReleasedWords([None if row is None else row.tolist() for row in rows], ids, known), (
+            single
+        )
 
     def _privatized(self, cells: Any, row_ids: RowIds) -> list[Ids | None]:
         size = len(self._rows)

@@ -120,6 +120,17 @@ def test_reconstruction_with_a_prior_and_a_language_model(folder: Path, tmp_path
     assert values(found, "top-1")[0] < 0.05
 
 
+def test_reconstruction_with_pairs_of_words(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = ("--mechanism", "tem", "--space", "space", "--bigrams")
+    found = audit(tmp_path, "reconstruction", "mail.csv", *BOTH, *common)
+    assert values(found, "top-1")[1] > 0.95
+    both = ["audit", "reconstruction", "mail.csv", *BOTH, *common, "--language-model", "none"]
+    assert main(both) == 2
+    assert "--bigrams and --language-model are two models" in capsys.readouterr().err
+
+
 def test_a_guarantee_that_is_kept(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
