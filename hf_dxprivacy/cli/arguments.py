@@ -218,9 +218,12 @@ def load_space(args: argparse.Namespace) -> "tuple[EmbeddingSpace, dict[str, Any
         DxPrivacyError: If there is no such space.
     """
     from hf_dxprivacy.mechanisms import required_index
+    from hf_dxprivacy.sentences import SentencePool, is_pool
     from hf_dxprivacy.spaces import EmbeddingSpace
 
     options = given_options(args)
     with usage():
         index = required_index(args.mechanism, options)
+    if is_pool(args.space):
+        return SentencePool.from_pretrained(args.space).space, options
     return EmbeddingSpace.from_pretrained(args.space, index=index), options

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,36 +11,42 @@ from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 
 if TYPE_CHECKING:
     from hf_dxprivacy.hub import Publishable
+    from hf_dxprivacy.report.card_measurements import Space
+    from hf_dxprivacy.sentences import SentencePool
     from hf_dxprivacy.spaces import EmbeddingSpace
 
 # Ways to build a tree.
 METHODS = ("average", "ward", "parts")
 
-# Clusters around a word that are shown, and words of each.
-CLUSTERS, WORDS = 4, 10
+# Clusters around a word that are shown, and words of each; of a pool, sentences.
+CLUSTERS, WORDS, SENTENCES = 4, 10, 3
 
 OVERWRITE = "replace the space that FOLDER holds"
 LICENSE = "licence of the vectors as the Hub names it, such as mit or cc-by-4.0"
 
 
-def check_folder(folder: Path, overwrite: bool) -> None:
-    """Require that a space can be put into this place.
+def check_folder(folder: Path, overwrite: bool, of_pool: bool = False) -> None:
+    """Require that a space, or a pool of sentences, can be put into this place.
 
     Raises:
         UsageError: If there is something else, or a space that may not be replaced.
     """
     from hf_dxprivacy.hub.atomic import current_folder, is_leftover
+    from hf_dxprivacy.sentences import is_pool
 
     if not folder.exists() or (folder.is_dir() and all(map(is_leftover, folder.iterdir()))):
         return
     if not (current_folder(folder) / "config.json").is_file():
         raise UsageError(f"{folder} exists and holds no space; name another folder")
+    held = "pool of sentences" if is_pool(folder) else "space"
+    if is_pool(folder) != of_pool:
+        raise UsageError(f"{folder} holds a {held}; name another folder")
     if not overwrite:
-        raise UsageError(f"{folder} holds a space already; name another folder, or --overwrite it")
+        raise UsageError(f"{folder} holds a {held} already; name another folder, or --overwrite it")
 
 
-def save_measured(space: "EmbeddingSpace", folder: Path, license: str | None) -> None:
-    """Save a space with the figures of its card; the folder holds the old or the new one.
+def save_measured(space: "Space", folder: Path, license: str | None) -> None:
+    """Save a space or a pool with the figures of its card; the folder holds the old or the new one.
 
     Raises:
         OSError: If it cannot be written; names a path.
@@ -119,7 +126,8 @@ def hierarchy_arguments(parser: argparse.ArgumentParser) -> None:
     add("--output", type=Path, metavar="FOLDER", help="where to save it (the folder of the space)")
     add("--overwrite", action="store_true", help=OVERWRITE)
     add("--license", metavar="ID", help=LICENSE)
-    add("--show", nargs="+", metavar="WORD", help="words whose smallest clusters are shown")
+    about = "words, of a pool texts, whose smallest clusters are shown"
+    add("--show", nargs="+", metavar="WORD", help=about)
 
 
 def hierarchy(args: argparse.Namespace) -> None:
@@ -132,10 +140,13 @@ def hierarchy(args: argparse.Namespace) -> None:
     Without --method the tree of the space is shown: its size and depth, how large the clusters
     around a word are, and the smallest clusters of some words. With --method a tree is built from
     the vectors and saved with the space, in place or in another folder. The tree is public, and any
-    tree keeps the guarantee of "hierarchical"; it decides which words are near.
+    tree keeps the guarantee of "hierarchical"; it decides which words are near. Of a pool, the
+    entries of texts to --show are shown.
     """
+    from hf_dxprivacy.sentences import SentencePool, is_pool
     from hf_dxprivacy.spaces import EmbeddingSpace
 
+    of_pool = is_pool(args.space)
     folder = args.output
     if args.method is None and folder is not None:
         raise UsageError("--output is for a tree that is built; give --method too")
@@ -144,42 +155,56 @@ def hierarchy(args: argparse.Namespace) -> None:
         if not folder.is_dir():
             raise UsageError(f"{args.space} is no local folder; give --output FOLDER too")
     elif folder is not None:
-        check_folder(folder, args.overwrite)
-    space = EmbeddingSpace.from_pretrained(args.space)
+        check_folder(folder, args.overwrite, of_pool)
+    pool = SentencePool.from_pretrained(args.space) if of_pool else None
+    space = pool.space if pool else EmbeddingSpace.from_pretrained(args.space)
     if folder is not None:
         with usage():
             space = space.build_hierarchy(args.method)
-        save_measured(space, folder, args.license)
+        pool = replace(pool, space=space) if pool else None
+        save_measured(pool or space, folder, args.license)
         print(f"{folder}: saved with a tree", file=sys.stderr)
-    print(_described(space, args.show or ()))
+    print(_described(space, args.show or (), pool))
 
 
-def _described(space: "EmbeddingSpace", words: "list[str] | tuple[str, ...]") -> str:
-    """Return the size and the depth of a tree, and the smallest clusters around some words."""
+def _described(
+    space: "EmbeddingSpace", words: "list[str] | tuple[str, ...]", pool: "SentencePool | None"
+) -> str:
+    """Return the size and the depth of a tree, and the smallest clusters around some entries."""
     import numpy as np
 
-    tree = space.hierarchy
+    tree, entry = space.hierarchy, space.entries[:-1]
+    shown, between = (SENTENCES, "\n            ") if pool else (WORDS, ", ")
     if tree is None:
         raise InvalidValueError(
             "the space has no tree; build one with --method average, or space.build_hierarchy()"
         )
     depths = tree.depths
     lines = [
-        f"{len(tree):,} words in {len(tree.sizes):,} clusters ({tree.method or 'unknown method'})",
-        f"  clusters around a word: {np.median(depths):.0f} in the median, {depths.max()} at most",
+        f"{len(tree):,} {entry}s in {len(tree.sizes):,} clusters "
+        f"({tree.method or 'unknown method'})",
+        f"  clusters around a {entry}: {np.median(depths):.0f} in the median, {depths.max()} at "
+        "most",
     ]
     for k in (1, 10, 100):
         size = np.median(tree.enclosing_sizes(k + 1))
-        lines.append(f"  smallest cluster with {k} other words: {size:,.0f} words in the median")
+        lines.append(
+            f"  smallest cluster with {k} other {entry}s: {size:,.0f} {entry}s in the median"
+        )
     spread = np.linspace(0, len(space) - 1, 5)[1:4].astype(int).tolist()
-    for row in space.ids(words).tolist() if words else spread:
+    asked = (pool.look_up(words) if pool else space.ids(words)).tolist() if words else spread
+    for row in asked:
         if row < 0:
-            raise InvalidValueError("the space lacks a word to --show; check its letter case")
+            raise InvalidValueError(
+                "the encoder of the pool has nothing for a text to --show"
+                if pool
+                else "the space lacks a word to --show; check its letter case"
+            )
         lines.append(f"  {space.words[row]}")
         for cluster in tree.chain(row)[:CLUSTERS]:
             members = [space.words[at] for at in tree.members(cluster).tolist() if at != row]
-            more = ", …" if len(members) > WORDS else ""
-            lines.append(f"    {tree.sizes[cluster]:>6,}: {', '.join(members[:WORDS])}{more}")
+            more = f"{between}…" if len(members) > shown else ""
+            lines.append(f"    {tree.sizes[cluster]:>6,}: {between.join(members[:shown])}{more}")
     return "\n".join(lines)
 
 
@@ -195,17 +220,19 @@ def card(args: argparse.Namespace) -> None:
 
       hf-dxprivacy card ./glove --license pddl
 
-    README.md, and for a space the picture privacy.png, are written into the folder; whatever was
-    measured before and still belongs to the space is not measured again. Nothing else is changed
-    but the measured figures in config.json. A push makes the card by itself; this is for looking at
-    it first.
+    README.md, and for a space or pool the picture privacy.png, are written into the folder;
+    whatever was measured before and still belongs to the space is not measured again. Nothing else
+    is changed but the measured figures in config.json. A push makes the card by itself; this is for
+    looking at it first.
     """
     from hf_dxprivacy.hub import update_config
+    from hf_dxprivacy.sentences import SentencePool
     from hf_dxprivacy.spaces import EmbeddingSpace
 
     stored = _load(args.folder, whole=False)
-    if isinstance(stored, EmbeddingSpace):
-        changes = {"figures": stored.figures, "certificates": stored.certificates}
+    space = stored.space if isinstance(stored, SentencePool) else stored
+    if isinstance(space, EmbeddingSpace):
+        changes = {"figures": space.figures, "certificates": space.certificates}
         update_config(args.folder, changes)
     with usage():
         stored.write_card(Path(args.folder), license=args.license)
@@ -273,7 +300,7 @@ def _load(folder: str, *, whole: bool) -> "Publishable":
     if (path / SETTINGS).is_file():
         return LowTransitionSelector.from_pretrained(path)
     if (path / ENCODER).is_file():
-        return SentencePool.from_pretrained(path)
+        return measure(SentencePool.from_pretrained(path))
     if not path.is_dir():
         raise ArtifactError(f"{folder}: expected a folder that save_pretrained has written")
     parts = space_artifact.stored_parts(path) if whole else {}

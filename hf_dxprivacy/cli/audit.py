@@ -20,7 +20,7 @@ from hf_dxprivacy.cli.arguments import (
     share,
     usage,
 )
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.errors import InvalidValueError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -334,26 +334,18 @@ def guarantee(args: argparse.Namespace) -> None:
 
 def _read(args: argparse.Namespace, name: str, column: str) -> list[Any]:
     """Read a column of a file or a dataset."""
-    from hf_dxprivacy.files.readers import Columns, find_input, open_reader
+    from hf_dxprivacy.files.readers import find_input, read_columns
 
     with usage():
         source = find_input(name, split=None if Path(name).exists() else args.split)
-    cells: list[Any] = []
-    with open_reader(source, Columns((column,), (column,), any_type=True)) as reader:
-        for batch in reader.batches(1000):
-            if isinstance(batch, list):
-                cells += [row.get(column) for row in batch]
-            else:
-                cells += batch.column(column).to_pylist()
-    return cells
+    return read_columns(source, (column,))[0]
 
 
 def _read_texts(args: argparse.Namespace, name: str, column: str) -> list[str]:
     """Read a column of texts, in which a missing one is empty."""
-    cells = ["" if cell is None else cell for cell in _read(args, name, column)]
-    if not all(isinstance(cell, str) for cell in cells):
-        raise InvalidTypeError(f"{name}: expected texts in column {column!r}")
-    return cells
+    from hf_dxprivacy.files.readers import as_texts
+
+    return as_texts(_read(args, name, column), name, column)
 
 
 def _read_released(args: argparse.Namespace, name: str) -> list[str]:

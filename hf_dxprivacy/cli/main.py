@@ -24,6 +24,7 @@ VERBS = {
     "demo": ("calibrate", "open a local page to try texts and epsilons"),
     "audit": ("audit", "attack a release, or check the guarantee of a mechanism"),
     "convert": ("artifacts", "make a space from a file of word vectors"),
+    "pool": ("make_pool", "make a pool of sentences from public texts"),
     "hierarchy": ("artifacts", "build or show the tree of a space"),
     "card": ("artifacts", "make the model card of a space, a pool, a privatizer or a selector"),
     "push": ("artifacts", "push a space, a pool, a privatizer or a selector to the Hub"),

@@ -187,6 +187,31 @@ def open_reader(source: Input, columns: Columns) -> Iterator[Reader]:
             )
 
 
+def read_columns(source: Input, names: Sequence[str]) -> list[list[Any]]:
+    """Read the cells of columns, of whatever type; errors are those of `open_reader`."""
+    cells: list[list[Any]] = [[] for _ in names]
+    with open_reader(source, Columns((*names,), (*names,), any_type=True)) as reader:
+        for batch in reader.batches(1000):
+            for name, column in zip(names, cells, strict=True):
+                if isinstance(batch, list):
+                    column += [row.get(name) for row in batch]
+                else:
+                    column += batch.column(name).to_pylist()
+    return cells
+
+
+def as_texts(cells: Iterable[Any], name: str, column: str) -> list[str]:
+    """Return the cells of a column of texts, in which a missing one is empty.
+
+    Raises:
+        InvalidTypeError: If one is no text; names the file and the column.
+    """
+    texts = ["" if cell is None else cell for cell in cells]
+    if not all(isinstance(text, str) for text in texts):
+        raise InvalidTypeError(f"{name}: expected texts in column {column!r}")
+    return texts
+
+
 class Lines:
     """Lines of UTF-8 text with their ends, decompressed; only a line feed ends a line.
 

@@ -125,6 +125,7 @@ def write_space_card(
     name: str,
     branches: str | None = None,
     encoder: Mapping[str, Any] | None = None,
+    measured: str | None = None,
 ) -> None:
     """Write the card of a saved space, its picture, and the text of its licence if that is known.
 
@@ -138,11 +139,12 @@ def write_space_card(
     config = read_config(folder)
     # A picture of an earlier save would show other figures.
     (folder / PICTURE).unlink(missing_ok=True)
-    figures, picture = stored_figures(config.get("figures", {}), digest), None
+    figures, picture = stored_figures(config.get("figures", {}), measured or digest), None
     if figures is not None and figures["mechanisms"]:
         # Without matplotlib, the card says how to get the picture.
         with suppress(MissingExtraError):
-            atomic_write(folder / PICTURE, [draw_picture(figures)])
+            entry = "sentence" if encoder else "word"
+            atomic_write(folder / PICTURE, [draw_picture(figures, entry)])
             picture = PICTURE
     provenance = config.get("provenance", {})
     file, text = provenance.get("licence_file"), provenance.get("licence_text")
@@ -160,6 +162,7 @@ def write_space_card(
         licence_file=file if (folder / file).is_file() else None,
         branches=branches,
         encoder=encoder,
+        measured=measured,
     )
     atomic_write(folder / README, [card.encode()])
 
@@ -202,6 +205,7 @@ def space_card(
     licence_file: str | None,
     branches: str | None = None,
     encoder: Mapping[str, Any] | None = None,
+    measured: str | None = None,
 ) -> str:
     """Return the card of a space.
 
@@ -215,12 +219,13 @@ def space_card(
         licence_file: Name of the file with the licence's text, if there is one.
         branches: Some branches of its tree, drawn as text; None if it has no tree.
         encoder: Of a pool of sentences the kind, name, commit and digest of its encoder.
+        measured: Digest of what the figures are of, if that is another one.
 
     Raises:
         ArtifactError: If the config has an index and not what was measured of it.
     """
     provenance, ball = config.get("provenance", {}), config["metric"] == "poincare"
-    figures = stored_figures(config.get("figures", {}), digest)
+    figures = stored_figures(config.get("figures", {}), measured or digest)
     mechanisms: dict[str, Any] = figures["mechanisms"] if figures else {}
     is_exact = {name: row[0]["support"] is not None for name, row in mechanisms.items()}
     shown = {key: value for key, value in provenance.items() if key != "licence_text"}
@@ -259,6 +264,7 @@ def space_card(
         branches=branches and branches.replace("`", "'"),
         # A path tells about the machine.
         encoder=encoder and {**encoder, "name": re.sub(r"^/.*/", "", encoder["name"])},
+        coverage=_coverage(provenance.get("coverage")),
         picture=picture,
         origin=json.dumps(shown, indent=2, ensure_ascii=False),
     )
@@ -315,8 +321,8 @@ def stored_figures(figures: Mapping[str, Any], digest: str) -> dict[str, Any] | 
         return None
 
 
-def draw_picture(figures: Mapping[str, Any]) -> bytes:
-    """Draw the two statistics of all mechanisms of `stored_figures` against ε.
+def draw_picture(figures: Mapping[str, Any], entry: str = "word") -> bytes:
+    """Draw the two statistics of all mechanisms of `stored_figures` of words, or others, against ε.
 
     Returns:
         A PNG file of 1000 × 420 pixels, with the digest of the figures in its text chunk "Figures".
@@ -335,14 +341,14 @@ def draw_picture(figures: Mapping[str, Any]) -> bytes:
             means, worst = zip(*(point[statistic] for point in points), strict=True)
             colour = COLOURS.get(name, OTHER_COLOUR)
             axes.plot(steps, means, color=colour, marker="o", markersize=4, label=f"{name}, mean")
-            axes.plot(steps, worst, color=colour, linestyle=":", label=f"{name}, worst word")
+            axes.plot(steps, worst, color=colour, linestyle=":", label=f"{name}, worst {entry}")
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter("{x:g}")
         axes.set_xlabel("ε·d at the median distance to the nearest neighbour")
         axes.grid(alpha=0.3)
-    panels[0].set_title("share of draws in which the word stays")
+    panels[0].set_title(f"share of draws in which the {entry} stays")
     panels[0].set_ylim(-0.02, 1.04)
-    panels[1].set_title(f"different words in {runs} draws")
+    panels[1].set_title(f"different {entry}s in {runs} draws")
     panels[1].set_ylim(0, 1.04 * runs)
     canvas.legend(*panels[0].get_legend_handles_labels(), loc="lower center", ncols=3)
     file = io.BytesIO()
@@ -435,6 +441,15 @@ def _index(index: Any) -> dict[str, Any] | None:
         raise ArtifactError(
             "the config does not say how good the index is; make it anew with space.build_index"
         ) from error
+
+
+def _coverage(found: Any) -> dict[str, float] | None:
+    """Return what a provenance says on held-back texts; None if it is not as `coverage` has it."""
+    try:
+        names = ("texts", "unknown", "25%", "50%", "75%")
+        return {name: (int if name == "texts" else float)(found[name]) for name in names}
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _pair(values: Any) -> list[float]:

@@ -530,6 +530,7 @@ class SentencePool(Publishable):
             license=license,
             name=name,
             encoder={"kind": self.encoder.kind, **self.encoder.reference},
+            measured=self.space.digest,
         )
 
     def _check_publishable(self, license: str | None) -> None:

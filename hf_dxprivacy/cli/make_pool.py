@@ -1,0 +1,169 @@
+"""The verb pool: a pool of sentences from public texts."""
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hf_dxprivacy.cli.arguments import PROGRAM, UsageError, at_least, usage
+from hf_dxprivacy.cli.artifacts import LICENSE, METHODS, OVERWRITE, check_folder, save_measured
+from hf_dxprivacy.cli.privatize import FORMATS
+
+if TYPE_CHECKING:
+    from hf_dxprivacy.sentences import SentenceEncoder, SentencePool
+
+# Of the sentences no more than this share is held back.
+HELD_BACK = 0.1
+
+
+def pool_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.usage = "%(prog)s INPUT --output FOLDER [options]"
+    add, whole = parser.add_argument, at_least(1)
+    add("input", metavar="INPUT", help="a file of public texts, or a dataset on the Hub")
+    add("--output", required=True, type=Path, metavar="FOLDER", help="the folder to make")
+    add("--overwrite", action="store_true", help=OVERWRITE.replace("space", "pool"))
+    add("--text-column", default="text", metavar="NAME", help="(%(default)s)")
+    add("--format", choices=FORMATS, help="format of INPUT, if its name does not tell")
+    add("--split", help="split of a dataset on the Hub (train)")
+    about = "take each text for one sentence; otherwise texts are split (extra sentences)"
+    add("--no-split", action="store_true", help=about)
+    about = "language of the texts, for the rules that split them (%(default)s)"
+    add("--language", default="en", metavar="CODE", help=about)
+    about = (
+        "what texts are compared by: a space, whose word vectors are averaged, or a model of "
+        "transformers; a name, a folder or a repository (%(default)s)"
+    )
+    add("--encoder", default="english", metavar="NAME", help=about)
+    about = "components that are kept of its vectors, at most (%(default)s)"
+    add("--dimensions", type=whole, default=64, metavar="N", help=about)
+    about = "how the tree is built; large pools by parts (%(default)s)"
+    add("--method", choices=METHODS, default="ward", help=about)
+    add("--limit", type=whole, metavar="N", help="take the first N sentences only")
+    about = "column of public labels of the texts, such as their topic, kept with each sentence"
+    add("--label-column", metavar="NAME", help=about)
+    about = "with labels: the components that they depend on, not the principal ones (extra audit)"
+    add("--by-label", action="store_true", help=about)
+    about = (
+        "sentences, a tenth at most, that are left out to see how well others are covered "
+        "(%(default)s)"
+    )
+    add("--held-back", type=at_least(0), default=200, metavar="N", help=about)
+    add("--license", metavar="ID", help=LICENSE.replace("vectors", "sentences"))
+    add("--source", metavar="TEXT", help="where the sentences come from, for the card")
+
+
+def pool(args: argparse.Namespace) -> None:
+    """Make a pool of sentences, ready to use and to push, from public texts.
+
+    A release over a pool is one of its sentences, word by word. So the texts must be public, and
+    yours to give on; the private ones must not be among them.
+
+      hf-dxprivacy pool reviews.csv --text-column review --output pool --license cc-by-4.0
+      hf-dxprivacy privatize in.csv --output out.csv --space ./pool --local-epsilon 12
+
+    Left out are sentences of less than 3 and more than 40 words, repeated ones, and those with
+    slurs, e-mail addresses, telephone numbers or handles; how many is printed. What else they say
+    is for you to check. Texts that are released should be near to a sentence: printed is the cosine
+    of sentences that were held back to their nearest one. 10,000 sentences are a good start.
+
+    INPUT is csv, tsv, jsonl, txt (a text a line) or parquet, as for 'hf-dxprivacy privatize'.
+    """
+    check_folder(args.output, args.overwrite, of_pool=True)
+    if args.by_label and args.label_column is None:
+        raise UsageError("--by-label needs --label-column, the labels to go by")
+    from hf_dxprivacy.files.readers import as_texts, find_input, read_columns
+    from hf_dxprivacy.hub.cards import check_licence
+    from hf_dxprivacy.sentences import SentencePool
+
+    with usage():
+        check_licence(args.license)
+        source = find_input(args.input, args.format, split=args.split)
+    encoder = _encoder(args.encoder)
+    names = [name for name in (args.text_column, args.label_column) if name]
+    columns = read_columns(source, names)
+    texts = as_texts(columns[0], args.input, args.text_column)
+    labels = columns[1] if args.label_column else None
+    sentences, of_text = _sentences(args, texts)
+    kept, held_back = _divided(sentences, args.held_back)
+    given = {"source": args.source, "licence": args.license, "language": args.language}
+    made = SentencePool.from_sentences(
+        *([sentences[at] for at in kept], encoder),
+        labels=None if labels is None else [labels[of_text[at]] for at in kept],
+        dimensions=args.dimensions,
+        method=args.method,
+        labelled=(texts, labels) if labels is not None and args.by_label else None,
+        provenance={name: value for name, value in given.items() if value},
+        progress=sys.stderr.isatty(),
+    )
+    _report(made, len(texts))
+    made = _covering(made, [sentences[at] for at in held_back])
+    save_measured(made, args.output, args.license)
+    print(f"{args.output}: {made!r} written", file=sys.stderr)
+
+
+def _encoder(name: str) -> "SentenceEncoder":
+    """Load a space whose word vectors are averaged, or a model of `transformers`."""
+    from hf_dxprivacy.hub import resolve
+    from hf_dxprivacy.hub.artifact import CONFIG, LIBRARY_NAME, read_json
+    from hf_dxprivacy.sentences import TransformersEncoder, WordEncoder
+
+    what = "a space or a model of transformers"
+    source = resolve(name, (CONFIG,), what=what)
+    if read_json(source.folder / CONFIG, f"expected {what}").get("library_name") == LIBRARY_NAME:
+        return WordEncoder(name)
+    return TransformersEncoder(name)
+
+
+def _sentences(args: argparse.Namespace, texts: list[str]) -> tuple[list[str], list[int]]:
+    """Return the sentences of texts, and from which text each one is."""
+    from hf_dxprivacy.sentences import split_sentences
+
+    sentences: list[str] = []
+    of_text: list[int] = []
+    for at, text in enumerate(texts):
+        found = [text] if args.no_split else split_sentences(text, args.language)
+        sentences += found
+        of_text += [at] * len(found)
+        if args.limit and len(sentences) >= args.limit:
+            break
+    return sentences[: args.limit], of_text[: args.limit]
+
+
+def _divided(sentences: list[str], number: int) -> tuple[list[int], list[int]]:
+    """Return which sentences are taken, and which are held back, evenly spaced."""
+    number = min(number, int(len(sentences) * HELD_BACK))
+    step = len(sentences) / number if number else 1.0
+    held_back = [int((at + 0.5) * step) for at in range(number)]
+    out = {*held_back}
+    return [at for at in range(len(sentences)) if at not in out], held_back
+
+
+def _report(made: "SentencePool", texts: int) -> None:
+    left_out: dict[str, Any] = made.space.provenance["left_out"]
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
+    print(
+        f"{PROGRAM}: {len(made):,} sentences of {texts:,} texts; left out: {reasons or 'none'}",
+        file=sys.stderr,
+    )
+
+
+def _covering(made: "SentencePool", held_back: list[str]) -> "SentencePool":
+    """Return a pool with how well it covers sentences that were held back, and print that."""
+    from hf_dxprivacy.sentences import clean_sentences
+
+    inside = {*made.sentences}
+    others = [text for text in clean_sentences(held_back)[0] if text not in inside]
+    if not others:
+        return made
+    found = {"texts": len(others), **made.coverage(others)}
+    if "50%" in found:
+        print(
+            f"{PROGRAM}: cosine of {len(others):,} sentences that were held back to the nearest "
+            f"one: {found['50%']:.2f} in the median, half of them from {found['25%']:.2f} to "
+            f"{found['75%']:.2f}; the encoder has nothing for {found['unknown']:.1%}",
+            file=sys.stderr,
+        )
+    provenance = made.space.provenance | {"coverage": found}
+    return replace(made, space=replace(made.space, provenance=provenance))
