@@ -190,13 +190,13 @@ def word_list(choice: str) -> "str | frozenset[str] | None":
 
 
 def local_epsilon(
-    args: argparse.Namespace, space: "EmbeddingSpace", bound: float, options: dict[str, Any]
+    mechanism: str, spaces: "list[EmbeddingSpace]", bound: float, options: dict[str, Any]
 ) -> float:
     """Return the largest epsilon of a bound of --local-epsilon, and say which one it is."""
     from hf_dxprivacy.calibration import epsilon_for_local_bound
 
     with usage():
-        found = epsilon_for_local_bound(space, args.mechanism, bound, **options)
+        found = min(epsilon_for_local_bound(each, mechanism, bound, **options) for each in spaces)
     print(f"{PROGRAM}: epsilon {found:g} has a local bound of at most {bound:g}", file=sys.stderr)
     return found
 
@@ -218,12 +218,9 @@ def load_space(args: argparse.Namespace) -> "tuple[EmbeddingSpace, dict[str, Any
         DxPrivacyError: If there is no such space.
     """
     from hf_dxprivacy.mechanisms import required_index
-    from hf_dxprivacy.sentences import SentencePool, is_pool
     from hf_dxprivacy.spaces import EmbeddingSpace
 
     options = given_options(args)
     with usage():
         index = required_index(args.mechanism, options)
-    if is_pool(args.space):
-        return SentencePool.from_pretrained(args.space).space, options
     return EmbeddingSpace.from_pretrained(args.space, index=index), options

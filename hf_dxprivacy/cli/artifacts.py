@@ -161,8 +161,11 @@ def hierarchy(args: argparse.Namespace) -> None:
     if folder is not None:
         with usage():
             space = space.build_hierarchy(args.method)
-        pool = replace(pool, space=space) if pool else None
-        save_measured(pool or space, folder, args.license)
+        if pool is None:
+            save_measured(space, folder, args.license)
+        else:
+            pool = replace(pool, space=space)
+            save_measured(pool, folder, args.license)
         print(f"{folder}: saved with a tree", file=sys.stderr)
     print(_described(space, args.show or (), pool))
 

@@ -15,6 +15,7 @@ from hf_dxprivacy.cli.arguments import (
     add_mechanism,
     add_space,
     at_least,
+    given_options,
     load_space,
     positive,
     share,
@@ -243,24 +244,18 @@ def reconstruction(args: argparse.Namespace) -> None:
     The adversary knows the space, the mechanism, epsilon and how frequent each word is, and guesses
     the most probable word (Bayes' rule; exact for the exponential mechanisms hierarchical,
     calibrated, tem and krr, learned from draws for the others). "unchanged" is the share of words
-    that stayed. The texts must have been privatized without --oov drop.
+    that stayed. The texts must have been privatized without --oov drop. Of a release over a pool of
+    sentences, by text and without --refill, the entry of each text is guessed instead.
     """
     from hf_dxprivacy.audit import BayesAdversary, BigramModel, reconstruct_texts
-    from hf_dxprivacy.mechanisms import create_mechanism
     from hf_dxprivacy.randomness import keyed_generator
     from hf_dxprivacy.results import Results
-    from hf_dxprivacy.text import RowReader
 
-    space, options = load_space(args)
-    with usage():
-        mechanisms = [create_mechanism(args.mechanism, space, e, **options) for e in args.epsilon]
     originals = _read_texts(args, args.original, args.text_column)
     known = _read_texts(args, args.prior, args.text_column) if args.prior else originals
-    reader = RowReader()
-    counts = Counter(word.lower() for text in known for word in reader.read_text(text).words)
-    prior = dict([item for item in counts.most_common() if item[0] in space][: args.words])
     if args.bigrams and args.language_model is not None:
         raise UsageError("--bigrams and --language-model are two models: give one of them")
+    mechanisms, prior = _laws_and_prior(args, known)
     model = None if args.language_model is None else _language_model(args.language_model)
     results = Results()
     for name, mechanism in zip(args.released, mechanisms, strict=True):
@@ -273,6 +268,32 @@ def reconstruction(args: argparse.Namespace) -> None:
             language_model=BigramModel(known, adversary) if args.bigrams else model,
         )
     _show(args, results, "top-1")
+
+
+def _laws_and_prior(args: argparse.Namespace, known: list[str]) -> tuple[list[Any], dict[str, int]]:
+    """Return what was released by at each epsilon, and the most frequent inputs in known texts."""
+    from hf_dxprivacy.mechanisms import create_mechanism
+    from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
+    from hf_dxprivacy.sentences import SentencePool, is_pool
+    from hf_dxprivacy.text import RowReader
+
+    make: Callable[..., Any]
+    if is_pool(args.space):
+        if args.bigrams or args.language_model is not None:
+            raise UsageError(
+                "--bigrams and --language-model are of words, and there are none to guess in a "
+                "release over a pool of sentences; leave them out"
+            )
+        pool, options = SentencePool.from_pretrained(args.space), given_options(args)
+        make, counts = partial(SentencePrivatizer, pool), Counter(known)
+    else:
+        space, options = load_space(args)
+        make, reader = partial(create_mechanism, space=space), RowReader()
+        words = (word.lower() for text in known for word in reader.read_text(text).words)
+        counts = Counter(word for word in words if word in space)
+    with usage():
+        laws = [make(args.mechanism, epsilon=epsilon, **options) for epsilon in args.epsilon]
+    return laws, dict(counts.most_common(args.words))
 
 
 def _language_model(name: str) -> "MaskedWordModel":

@@ -85,7 +85,8 @@ def calibrate(args: argparse.Namespace) -> None:
             check_output(path, args.overwrite)
     space, options = load_space(args)
     if args.epsilon is None:
-        args.epsilon = [local_epsilon(args, space, each, options) for each in args.local_epsilon]
+        bounds, mechanism = args.local_epsilon, args.mechanism
+        args.epsilon = [local_epsilon(mechanism, [space], bound, options) for bound in bounds]
     rng = process_generator() if args.seed is None else keyed_generator(args.seed, "calibrate")
     words = sample_words(space, args.words, rng=rng)
     settings = {**options, "runs": args.runs, "rng": rng}

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 # Spelled out, so that help needs not load the formats; a test compares them.
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 
-# Options about words, with their defaults.
+# Options about words, and about sentences of a pool, with their defaults.
 OF_WORDS = {"stopwords": "none", "oov": "centroid", "case": "lower"}
+OF_SENTENCES = {"unit": None, "label_column": None, "refill": False, "language": "en"}
 
 
 def privatize_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,6 +84,15 @@ def _add_privacy_arguments(add: Add) -> None:
         "whose number shows and whose bounds add up (text)"
     )
     add("--unit", choices=("text", "sentence"), help=about)
+    about = (
+        "with a pool that has labels: the column of a public label of each text, such as its topic,"
+        " which is released too; a text is hidden among those of its label only"
+    )
+    add("--label-column", metavar="NAME", help=about)
+    about = "with a pool: draw numbers, dates and names in released sentences afresh"
+    add("--refill", action="store_true", help=about)
+    about = "with --unit sentence: of the texts, for the rules that split them (%(default)s)"
+    add("--language", default=OF_SENTENCES["language"], metavar="CODE", help=about)
     about = "words that are released as they are; a file has one word a line (%(default)s)"
     add("--stopwords", default=OF_WORDS["stopwords"], metavar="english|none|FILE", help=about)
     choices = ("centroid", "drop", "keep")
@@ -180,16 +190,18 @@ def privatize(args: argparse.Namespace) -> None:
 
 def _check_options(args: argparse.Namespace, by_sentence: bool) -> None:
     """Refuse options of words for pools and of pools for words, and set the defaults of pools."""
-    if args.unit and not by_sentence:
-        raise UsageError(
-            f"--unit is for pools of sentences, and {args.space} is a space of words; leave it out,"
-            " or name a pool ('hf-dxprivacy pool' makes one)"
-        )
-    given = [f"--{name}" for name, default in OF_WORDS.items() if vars(args)[name] != default]
-    if by_sentence and given:
+    others = OF_WORDS if by_sentence else OF_SENTENCES
+    given = [name for name, default in others.items() if vars(args)[name] != default]
+    named = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+    if given and by_sentence:
         raise UsageError(
             f"{args.space} is a pool of sentences, which replace whole texts: there are no words "
-            f"for {', '.join(given)}"
+            f"for {named}"
+        )
+    if given:
+        raise UsageError(
+            f"{args.space} is a space of words, and pools of sentences are for {named}: leave that "
+            "out, or name a pool ('hf-dxprivacy pool' makes one)"
         )
     if by_sentence:
         args.unit, args.mechanism = args.unit or "text", args.mechanism or "hierarchical"
@@ -254,13 +266,18 @@ def _sentence_privatizer(args: argparse.Namespace, columns: "Columns") -> "Texts
     pool, options = SentencePool.from_pretrained(args.space), given_options(args)
     epsilon = args.epsilon
     if epsilon is None:
-        epsilon = local_epsilon(args, pool.space, args.local_epsilon, options)
+        labels = sorted({*pool.labels}) if args.label_column and pool.labels else ()
+        spaces = [pool.with_label(label).space for label in labels] or [pool.space]
+        epsilon = local_epsilon(args.mechanism, spaces, args.local_epsilon, options)
     with usage():
         return SentencePrivatizer(
             *(pool, args.mechanism, epsilon),
             unit=args.unit,
             text_column=columns.text,
             output_column=columns.output,
+            label_column=args.label_column,
+            refill=args.refill,
+            language=args.language,
             seed=args.seed,
             device=args.device,
             **options,
@@ -274,7 +291,7 @@ def _word_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPriv
     stopwords = word_list(args.stopwords)
     epsilon = args.epsilon
     if epsilon is None:
-        epsilon = local_epsilon(args, space, args.local_epsilon, options)
+        epsilon = local_epsilon(args.mechanism, [space], args.local_epsilon, options)
     with usage():
         privatizer = DxPrivatizer(
             *(space, args.mechanism, epsilon),

@@ -168,6 +168,8 @@ def _results(
     privatizer: TextsPrivatizer, batches: Iterator[Batch], num_proc: int
 ) -> Generator[tuple[Batch, Released], None, None]:
     """Privatize batches in this process, or in some, which get them in turn, one at a time."""
+    label = privatizer.label_column if isinstance(privatizer, SentencePrivatizer) else None
+    inputs = [*privatizer.text_columns, *filter(None, [label])]
     pickled, row = pickle.dumps(privatizer) if num_proc > 1 else b"", 0
     waiting: deque[tuple[Batch, Connection]] = deque()
     workers: list[tuple[BaseProcess, Connection]] = []
@@ -177,7 +179,7 @@ def _results(
                 name: [cell.get(name) for cell in batch]
                 if isinstance(batch, list)
                 else batch.column(name).to_pylist()
-                for name in privatizer.text_columns
+                for name in inputs
             }
             done = None
             if num_proc == 1:
@@ -301,7 +303,8 @@ def _pool_of(privatizer: TextsPrivatizer) -> dict[str, Any]:
 
 def _options_of(privatizer: TextsPrivatizer) -> dict[str, Any]:
     if isinstance(privatizer, SentencePrivatizer):
-        return {"unit": privatizer.unit, "language": privatizer.language}
+        names = ("unit", "label_column", "refill", "language")
+        return {name: getattr(privatizer, name) for name in names}
     stopwords = len(privatizer.stopwords)
     return {"oov": privatizer.oov, "case": privatizer.case, "stopwords": stopwords}
 

@@ -201,6 +201,11 @@ def demo_page(names: Iterable[str] = ()) -> "Blocks":
 
     known = [*names] or builtin_names()
     spaces = {name: EmbeddingSpace.from_pretrained(name) for name in known}
+    if pools := [name for name, space in spaces.items() if space.entries == "sentences"]:
+        raise InvalidValueError(
+            f"the page is for spaces of words, and {pools[0]} is a pool of sentences; for those "
+            "there is hf-dxprivacy calibrate"
+        )
     ranges = {name: offered_ranges(space) for name, space in spaces.items()}
     page: Blocks
     with gradio.Blocks(title=TITLE, analytics_enabled=False) as page:

@@ -155,7 +155,11 @@ WRONG = [
     (2, "--epsilon 1 --mechanism hyperbolic", "needs a space with the metric 'poincare'"),
     (2, "--local-epsilon 99 --mechanism tem", "does not limit ε for 'tem'"),
     (2, "--epsilon 1 --space space", "--mechanism is missing: .* hierarchical is recommended"),
-    (2, "--epsilon 1 --space space --unit text", "space is a space of words; leave it out, or"),
+    (
+        2,
+        "--epsilon 1 --space space --unit text",
+        "space is a space of words, and pools of sentences are for --unit: leave",
+    ),
     (
         2,
         "--local-epsilon 4 --mechanism krr --space space --oov drop",
@@ -199,3 +203,144 @@ def test_calibration_speaks_of_sentences(folder: Path, capsys: pytest.CaptureFix
     assert "What each ε does to sentences" in page
     assert not re.search(r"\bwords?\b", re.sub(r"(?s)<pre>.*?</pre>|<img[^>]*>", "", page))
     assert any(sentence in page for sentence in SENTENCES)
+
+
+def labelled_file(folder: Path) -> None:
+    rows = "".join(f"{label},{text}\n" for label in "ab" for text in SENTENCES[::2])
+    (folder / "public.csv").write_text(f"topic,text\n{rows}c,{SENTENCES[1]} {SENTENCES[3]}\n")
+
+
+def test_a_pool_is_made_of_public_texts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [*SENTENCES, SENTENCES[0], "no", "Write to jo@example.org about it please."]
+    Path("public.txt").write_text("\n".join(lines))
+    arguments = ["--license", "cc0-1.0", "--source", "made up", "--dimensions", "8"]
+    assert main(["pool", "public.txt", "--output", "made", *arguments, "--held-back", "3"]) == 0
+    printed = capsys.readouterr().err
+    assert re.search(r"3\d sentences of 43 texts; left out: (length|duplicates) 1, ", printed)
+    assert "personal data 1" in printed
+    assert re.search(r"cosine of \d sentences that were held back to the nearest one: 0\.", printed)
+    pool = SentencePool.from_pretrained("made")
+    assert set(pool.sentences) < set(SENTENCES)
+    coverage = pool.space.provenance["coverage"]
+    assert coverage["texts"] == len(SENTENCES) - len(pool) > 0
+    held_back = [text for text in SENTENCES if text not in pool.sentences]
+    found = pool.coverage(held_back)
+    assert coverage == pytest.approx({"texts": len(held_back), **found})
+    card = Path("made/README.md").read_text()
+    assert "license: cc0-1.0\n" in card
+    assert "## What the mechanisms do to the sentences" in card
+    assert f"Of {coverage['texts']} public texts that are not in it, 0.0 % have nothing" in card
+    assert not re.search(
+        r"\bwords\b", card.partition("## Where it comes from")[0].replace("`words`", "")
+    )
+    assert (
+        main(["privatize", "in.csv", "--output", "o.csv", "--space", "made", "--epsilon", "1"]) == 0
+    )
+
+
+def test_labels_of_a_pool_restrict_a_release(folder: Path) -> None:
+    labelled_file(folder)
+    arguments = ["--label-column", "topic", "--dimensions", "4", "--held-back", "0"]
+    assert main(["pool", "public.csv", "--output", "made", *arguments]) == 0
+    pool = SentencePool.from_pretrained("made")
+    assert pool.labels is not None
+    of_label = {
+        text for text, label in zip(pool.sentences, pool.labels, strict=True) if label == "c"
+    }
+    assert of_label == {SENTENCES[1], SENTENCES[3]}
+    Path("topics.csv").write_text("topic,text\n" + "c,The old garden\n" * 20)
+    given = ["--label-column", "topic", "--local-epsilon", "2", "--report"]
+    assert main(["privatize", "topics.csv", "--output", "o.csv", "--space", "made", *given]) == 0
+    assert {line[2:] for line in Path("o.csv").read_text().splitlines()[1:]} == of_label
+    report = json.loads(Path("o.csv.report.json").read_text())
+    assert report["options"]["label_column"] == "topic"
+    assert report["guarantee"]["ldp_epsilon"] <= 2
+    Path("other.csv").write_text("topic,text\nd,The old garden\n")
+    assert main(["privatize", "other.csv", "--output", "p.csv", "--space", "made", *given]) == 1
+    assert not Path("p.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments", "pattern"),
+    [
+        (2, "in.txt --output space", "space holds a space; name another folder"),
+        (2, "in.txt --output pool", "pool holds a pool of sentences already; .* --overwrite it"),
+        (2, "in.txt --output new --by-label", "--by-label needs --label-column"),
+        (2, "in.txt --output new --license mitt", "'mitt'"),
+        (2, "in.txt --output new --limit 0", "expected a whole number >= 1"),
+        (1, "empty.txt --output new", "no sentence is left for a pool: there is none"),
+        (1, "in.csv --output new --text-column txt", "there is no column 'txt'"),
+        (1, "in.txt --output new --encoder englisch", "did you mean 'english'"),
+        (1, "missing.txt --output new", "there is no such file"),
+        (1, "numbers.jsonl --output new", "expected texts in column 'text'"),
+    ],
+)
+def test_pools_that_cannot_be_made(
+    folder: Path, capsys: pytest.CaptureFixture[str], code: int, arguments: str, pattern: str
+) -> None:
+    Path("empty.txt").touch()
+    Path("numbers.jsonl").write_text('{"text": 5}\n')
+    before = sorted(Path("pool").iterdir())
+    assert main(["pool", *arguments.split()]) == code
+    assert re.search(pattern, capsys.readouterr().err)
+    assert not Path("new").exists()
+    assert sorted(Path("pool").iterdir()) == before
+
+
+def test_no_space_takes_the_folder_of_a_pool(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("v.txt").write_text("a 1 2\nb 2 1\n")
+    assert main(["convert", "v.txt", "--output", "pool", "--overwrite"]) == 2
+    assert "pool holds a pool of sentences; name another folder" in capsys.readouterr().err
+    SentencePool.from_pretrained("pool")
+
+
+def test_another_tree_of_a_pool(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["hierarchy", "pool", "--method", "average", "--show", "the cold soup"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{len(SENTENCES)} sentences in ")
+    assert "  The soup was cold and late.\n" in printed
+    made = SentencePool.from_pretrained("pool")
+    assert made.space.hierarchy is not None
+    assert made.space.hierarchy.method == "average linkage"
+    assert main(["hierarchy", "pool", "--show", "日本語"]) == 1
+    assert "has nothing for a text to --show" in capsys.readouterr().err
+
+
+def test_cards_of_pools_and_their_privatizers(folder: Path, pool: SentencePool) -> None:
+    Path("pool/README.md").write_text("stale")
+    assert main(["card", "pool", "--license", "mit"]) == 0
+    card = Path("pool/README.md").read_text()
+    assert "license: mit\n" in card
+    assert "| `hierarchical` | 1 |" in card
+    SentencePrivatizer("pool", epsilon=1.0).save_pretrained("made")
+    assert main(["card", "made", "--license", "mit"]) == 0
+    assert "per text" in Path("made/README.md").read_text()
+
+
+def test_audits_of_pools(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    law = ["--space", "pool", "--mechanism", "krr", "--epsilon", "20"]
+    assert main(["audit", "guarantee", *law]) == 0
+    assert "nothing above ε·d (exact)" in capsys.readouterr().out
+    assert main(["privatize", "in.csv", "--output", "out.csv", *law]) == 0
+    assert main(["audit", "reconstruction", "in.csv", "out.csv", *law]) == 0
+    assert re.search(r"\| top-1 \| 1\.000 \|", capsys.readouterr().out)
+    assert main(["audit", "reconstruction", "in.csv", "out.csv", *law, "--bigrams"]) == 2
+    assert "there are none to guess in a release over a pool" in capsys.readouterr().err
+
+
+def test_the_page_is_for_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("gradio")
+    assert main(["demo", "--space", "pool"]) == 1
+    assert "pool is a pool of sentences" in capsys.readouterr().err
+
+
+def test_the_built_in_pool(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["in.txt", "--output", "out.txt", "--local-epsilon", "12", "--space"]
+    assert main(["privatize", *arguments, "wordnet-sentence"]) == 1
+    assert "did you mean 'wordnet-sentences'?" in capsys.readouterr().err
+    assert main(["privatize", *arguments, "wordnet-sentences"]) == 0
+    assert "as pure local DP, any text against any other: ε ≤ 12\n" in capsys.readouterr().err
+    known = SentencePool.from_pretrained("wordnet-sentences").sentences
+    assert set(Path("out.txt").read_text().splitlines()) <= set(known)
