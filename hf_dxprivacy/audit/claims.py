@@ -1,0 +1,356 @@
+"""Verification by draws of what is claimed of any release of texts, ours or another's."""
+
+import copy
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import cycle, islice
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_dxprivacy._runtime import require
+from hf_dxprivacy.audit.check import GuaranteeCheck
+from hf_dxprivacy.audit.inputs import chosen_inputs, of_callable
+from hf_dxprivacy.audit.sampling import LEAST_DRAWS, TESTED, check_by_draws, least_log_ratio
+from hf_dxprivacy.audit.workers import WorkersCheck, compare_releases
+from hf_dxprivacy.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    require_at_least,
+    require_between,
+    require_one_of,
+)
+from hf_dxprivacy.privatizers.privatizer import Privatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.randomness import process_generator
+
+Bound = Callable[[str, str], float]
+Function = Callable[[list[str]], list[str]]
+
+# Inputs that are drawn for, and of so many that are given the nearest are looked for.
+INPUTS, LOOKED_AT = 40, 400
+# Texts that are released at once.
+BATCH = 1 << 14
+# Letters of a made-up word, and characters of a release in which it is looked for.
+LETTERS, WINDOW = 24, 10_000
+# Places that releases are compared at, at most, and calls of each worker.
+PLACES, CALLS = 150, 2
+
+
+@dataclass(frozen=True)
+class ClaimCheck:
+    """Result of `verify_claim`.
+
+    Attributes:
+        holds: Whether nothing was found that speaks against the claim. That is no proof of it.
+        reason: What was found, in a sentence, which holds no text of the inputs.
+        false_alarm: With which probability, at most, a true claim is said not to hold.
+        runs: How many texts or words were released, at most.
+        inputs: How many of them differ.
+        evidence: The pairs and sets of outputs that were tested, if it came to that.
+        noise: The comparison of repeated releases, if there was one.
+    """
+
+    holds: bool
+    reason: str
+    false_alarm: float
+    runs: int
+    inputs: int
+    evidence: tuple[GuaranteeCheck, ...] = ()
+    noise: WorkersCheck | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON-ready values."""
+        checks = [check.to_dict() for check in self.evidence]
+        return asdict(self) | {"evidence": checks}
+
+    def __str__(self) -> str:
+        verdict = "no violation found" if self.holds else "CLAIM NOT TRUE"
+        return f"{verdict}: {self.reason} (false alarms: {self.false_alarm:g} at most)"
+
+
+def verify_claim(
+    release: Any,
+    bound: float | Bound | None = None,
+    inputs: Sequence[str] | None = None,
+    *,
+    runs: int = 200_000,
+    false_alarm: float = 1e-3,
+    unit: Literal["word", "text"] | None = None,
+    workers: int = 2,
+    rng: np.random.Generator | None = None,
+) -> ClaimCheck:
+    """Hold any release of texts to a bound that is claimed for it, by draws.
+
+    Four tests, each with a quarter of the false-alarm rate; the first that fails decides:
+
+    1. *Noise*: calls here, and in worker processes, release the same inputs. Calls that agree more
+       than independent ones do (a permutation test) share their noise, and none of it counts.
+    2. *Made-up words*: random strings of 24 letters go in. One that comes out was copied, however
+       seldom: a release that had not read it holds it with probability 26⁻²⁴ a place, so that a
+       single one refutes any claim up to about 50.
+    3. *Copies*: how often inputs come out as they are, against how often they come out of their
+       nearest neighbours, summed over all inputs.
+    4. *Sets of outputs*: the search of `verify_guarantee` on one half of its draws, and
+       Clopper–Pearson bounds with Bonferroni's correction on the other. Of texts, which seldom come
+       out twice, also the guesses of a naive Bayes classifier, trained on other draws, which input
+       a release was made from.
+
+    >>> verify_claim(DxPrivatizer("english", "hierarchical", 1.5))
+    >>> verify_claim(External(["venv/bin/python", "peer.py"], name="peer", claim=8.0), inputs=words)
+    >>> verify_claim(anonymizer.anonymize, 8.0, texts, unit="text", runs=2_000)
+
+    Args:
+        release: What has ``privatize(texts)``, such as a `DxPrivatizer`, a `SentencePrivatizer` or
+            an `External`; or a function of one text. Unseeded, and without a budget.
+        bound: The claim, an upper bound of |ln Pr[M(a)=y]/Pr[M(b)=y]| for any two words or texts,
+            as a number or a function of both. By default `release.claim`, or that of its guarantee.
+        inputs: Words or texts, best with near ones among them. By default entries of the space of
+            a privatizer with their nearest, and unknown words.
+        runs: How many inputs are released, about, at least 1,000. A fault that shows in one release
+            of n needs some 10·n, one by a factor of two in ε some 100,000.
+        false_alarm: In (0, 1): with which probability, at most, a true claim does not hold.
+        unit: What the claim is about, "word" or "text". By default that of the release, or "word".
+        workers: Processes besides this one that release at the same time, by ``Dataset.map``. With
+            0, only repeated calls are compared.
+        rng: Source of the auditor's choices; this process's own by default.
+
+    Raises:
+        InvalidTypeError: If there is no claim, or there are no inputs, or no texts come out.
+        InvalidValueError: If a number is out of range, or there are fewer than two inputs.
+        MissingExtraError: If SciPy or scikit-learn is not installed (extra "audit").
+    """
+    require_between(0.0, 1.0, false_alarm=false_alarm)
+    require_at_least(1_000, runs=runs)
+    require_at_least(0, workers=workers)
+    rng = rng or process_generator()
+    count = max(4, min(INPUTS, runs // 2_000))
+    claim = _claim_of(release, bound)
+    claimed_for: str = unit or getattr(release, "unit", "word")
+    claimed_for = "text" if claimed_for == "sentence" else claimed_for
+    require_one_of(("word", "text"), unit=claimed_for)
+    texts = _inputs_of(release, inputs, claim, count, rng)
+    if claimed_for == "word" and any(len(text.split()) > 1 for text in texts):
+        raise InvalidValueError(
+            'expected single words, since the claim is about one, got texts; pass unit="text" '
+            "with a bound of whole texts"
+        )
+    audit = _Audit(_function_of(release), claim, texts, false_alarm / 4.0, rng)
+    result = ClaimCheck(True, "", false_alarm, runs, len(texts))
+    noise = audit.noise(runs // 10, workers)
+    if not noise.passed:
+        reason = (
+            "repeated or parallel calls share their noise: two of them agree in "
+            f"{noise.shared:.0%} of their outputs, where independent ones do in "
+            f"{noise.expected:.0%}"
+        )
+        return replace(result, holds=False, reason=reason, noise=noise)
+    result = replace(result, noise=noise)
+    for copied in (audit.made_up_words(runs // 10, claimed_for), audit.copies(runs // 3)):
+        if copied:
+            return replace(result, holds=False, reason=copied)
+    checks = audit.sets_of_outputs(runs // 2, claimed_for)
+    broken = [check for check in checks if not check.passed]
+    if broken:
+        worst = max(broken, key=lambda check: -check.slack)
+        reason = (
+            f"a log-ratio of {worst.log_ratio:.3g} at least, where {worst.allowed:.3g} is claimed"
+        )
+    elif checks:
+        reason = f"nothing above what is claimed in {runs:,} releases of {len(texts)} inputs"
+    else:
+        reason = "no two inputs have a claim that so many draws could refute"
+    return replace(result, holds=not broken, reason=reason, evidence=tuple(checks))
+
+
+@dataclass(frozen=True, eq=False)
+class _Audit:
+    """A release, its claim, inputs, the false-alarm rate of each test, and what chooses."""
+
+    function: Function
+    claim: Bound
+    texts: list[str]
+    alpha: float
+    rng: np.random.Generator
+
+    def noise(self, runs: int, workers: int) -> WorkersCheck:
+        """Compare releases of all inputs by calls in this process and in others."""
+        rows = 2 * (2 + CALLS * workers)
+        places = min(PLACES, max(len(self.texts), runs // rows))
+        # Twice in a call, so that noise that the rows of a call share shows too.
+        asked = [*islice(cycle(self.texts), places)] * 2
+        calls = [self.function(asked)]
+        if workers:
+            calls += _by_workers(self.function, asked, workers)
+        calls.append(self.function(asked))
+        numbers: dict[str, int] = {}
+        codes = [numbers.setdefault(text, len(numbers)) for call in calls for text in call]
+        rows_of = np.array(codes).reshape(-1, places)
+        return compare_releases(rows_of, workers, self.alpha, self.rng)
+
+    def made_up_words(self, count: int, unit: str) -> str:
+        """Look for words that were copied; return what was found, if it refutes the claim."""
+        letters = self.rng.integers(ord("a"), ord("z") + 1, (2 * count, LETTERS), dtype=np.uint8)
+        words = [bytes(row).decode("ascii") for row in letters]
+        texts = [*words] if unit == "word" else self._with_words(words)
+        copied = []
+        for start in range(0, count, BATCH):
+            some = range(start, min(count, start + BATCH))
+            outputs = self.function([texts[k] for k in some])
+            pairs = zip(some, outputs, strict=True)
+            copied += [k for k, out in pairs if words[k] in out[:WINDOW].lower()]
+        # By chance, a claim of b lets a word come out of e^b times as many places of text.
+        limit = math.log(self.alpha / count / WINDOW) + LETTERS * math.log(26)
+        refuting = [k for k in copied if _or_none(self.claim, texts[k], texts[count + k]) <= limit]
+        if not refuting:
+            return ""
+        return f"unknown words come out as they are, {len(refuting):,} of {count:,} made-up ones"
+
+    def _with_words(self, words: list[str]) -> list[str]:
+        """Return inputs with one word replaced by each of these, the same in both halves."""
+        half, texts = len(words) // 2, []
+        split = [text.split() or [""] for text in self.texts]
+        for k, word in enumerate(words):
+            place = k % half
+            row = [*split[place % len(split)]]
+            row[place // len(split) % len(row)] = word
+            texts.append(" ".join(row))
+        return texts
+
+    def copies(self, runs: int) -> str:
+        """Compare how often inputs come out of themselves and of their nearest ones.
+
+        If Pr[M(x)=x] ≤ e^b·Pr[M(x')=x] for each pair, then hits of the former, each kept with
+        probability e^−b, are no more likely than hits of the latter. Sums of unlike trials are
+        less spread than binomial ones (Hoeffding 1956), so that their bounds hold.
+        """
+        pairs = [(x, *min((self.claim(x, y), y) for y in self.texts if y != x)) for x in self.texts]
+        pairs = [pair for pair in pairs if math.isfinite(pair[1])]
+        each = runs // 2 // max(1, len(pairs))
+        if not each or not pairs:
+            return ""
+        hits, trials = np.zeros(2, dtype=np.int64), each * len(pairs)
+        for x, b, nearest in pairs:
+            for start in range(0, each, BATCH):
+                size = min(BATCH, each - start)
+                out, other = self.function([x] * size), self.function([nearest] * size)
+                kept = self.rng.random(size) < math.exp(-b)
+                same = np.array([text == x for text in out])
+                hits += np.array([np.count_nonzero(same & kept), other.count(x)])
+        least = least_log_ratio(int(hits[0]), int(hits[1]), trials, self.alpha)
+        if least <= 0:
+            return ""
+        return f"inputs come out as they are {math.exp(least):.3g} times as often as is claimed"
+
+    def sets_of_outputs(self, runs: int, unit: str) -> list[GuaranteeCheck]:
+        """Search for sets of outputs that are too likely, and test them; nothing if none can be."""
+        views = [self.function]
+        if unit == "text":
+            runs //= 3
+            views.append(self._guessing(runs))
+        found = []
+        for view in views:
+            target = of_callable(view, self.texts, self.claim, True, len(self.texts), self.rng)
+            off = target.allowed[~np.eye(len(self.texts), dtype=bool)]
+            if runs >= 2 * LEAST_DRAWS * len(self.texts) and off.min() <= math.log(
+                runs / (4 * TESTED)
+            ):
+                found.append(check_by_draws(target, runs, self.alpha / len(views), self.rng))
+        return found
+
+    def _guessing(self, runs: int) -> Function:
+        """Return the release, followed by a guess which input it was made from."""
+        text = require("sklearn.feature_extraction.text", "audit")
+        counts = text.HashingVectorizer(alternate_sign=False, norm=None, token_pattern=r"\S+")
+        labels = np.repeat(np.arange(len(self.texts)), runs // len(self.texts))
+        drawn: list[str] = []
+        for start in range(0, len(labels), BATCH):
+            drawn += self.function([self.texts[k] for k in labels[start : start + BATCH]])
+        model = require("sklearn.naive_bayes", "audit").MultinomialNB()
+        model.fit(counts.transform(drawn), labels)
+        return lambda texts: [
+            str(guess) for guess in model.predict(counts.transform(self.function(texts)))
+        ]
+
+
+def _function_of(release: Any) -> Function:
+    if isinstance(release, DxPrivatizer):
+        # A copy, whose share of unknown words is not that of the user's data, nor worth a warning.
+        release = copy.copy(release)
+        release._seen[2] = True
+    privatize = getattr(release, "privatize", None)
+    if privatize is None and not callable(release):
+        raise InvalidTypeError(
+            "expected a release with privatize(texts), or a function of a text, got a "
+            f"{type(release).__name__}"
+        )
+
+    def function(texts: list[str]) -> list[str]:
+        outputs = [release(text) for text in texts] if privatize is None else privatize(texts)
+        if len(outputs) != len(texts) or not all(isinstance(text, str) for text in outputs):
+            raise InvalidTypeError("expected the release to return a string for each text")
+        return list(outputs)
+
+    return function
+
+
+def _claim_of(release: Any, bound: float | Bound | None) -> Bound:
+    if bound is None:
+        guarantee = getattr(release, "guarantee", None)
+        bound = getattr(release, "claim", None) if guarantee is None else guarantee.bound
+    if bound is None:
+        raise InvalidTypeError("expected bound= with what is claimed, which the release lacks")
+    # Asked for the same pairs by several tests, and symmetric.
+    claimed = functools.cache(bound if callable(bound) else lambda _a, _b: float(bound))
+    return lambda a, b: 0.0 if a == b else claimed(*sorted((a, b)))
+
+
+def _inputs_of(
+    release: Any, given: Sequence[str] | None, claim: Bound, count: int, rng: np.random.Generator
+) -> list[str]:
+    """Return so many inputs, with near ones among them."""
+    if given is None:
+        if not isinstance(release, Privatizer):
+            raise InvalidTypeError("expected inputs= with words or texts to release")
+        entries = release.space.words
+        known = [entries[k] for k in chosen_inputs(release.mechanism, count - 2, rng)]
+        return [*known[: count - 2], "qxwvzkj", "zzqxwkv"]
+    if isinstance(given, str) or not all(isinstance(text, str) for text in given):
+        raise InvalidTypeError("expected inputs to be a sequence of strings")
+    different = list(dict.fromkeys(given))
+    if len(different) < 2:
+        raise InvalidValueError(f"expected at least two different inputs, got {len(different)}")
+    if len(different) <= count:
+        return different
+    some = [different[k] for k in rng.permutation(len(different))[:LOOKED_AT]]
+    chosen = dict.fromkeys(some[: count // 2])
+    for text in some[: count // 2]:
+        chosen[min((x for x in some if x != text), key=lambda other: claim(text, other))] = None
+    return list(chosen)
+
+
+def _or_none(claim: Bound, a: str, b: str) -> float:
+    """Return the claim; ∞, which is none, where it knows no such words."""
+    try:
+        return claim(a, b)
+    except (LookupError, ValueError):
+        return math.inf
+
+
+def _by_workers(function: Function, texts: list[str], workers: int) -> list[list[str]]:
+    """Return what calls in worker processes release."""
+    from datasets import Dataset
+
+    mapped = Dataset.from_dict({"text": texts * (workers * CALLS)}).map(
+        lambda batch: {"text": function(batch["text"])},
+        batched=True,
+        batch_size=len(texts),
+        num_proc=workers,
+        load_from_cache_file=False,
+        new_fingerprint="verify-claim",
+    )
+    released: NDArray[np.object_] = np.array(mapped["text"][:], dtype=object)
+    return [list(call) for call in released.reshape(-1, len(texts))]

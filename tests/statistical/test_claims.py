@@ -1,0 +1,144 @@
+"""False claims of releases by anybody are flagged, and true ones are not, at a stated rate."""
+
+import json
+import math
+from typing import Any
+
+import datasets
+import pytest
+
+from claims import (
+    FALSE,
+    TEXTS,
+    TRUE,
+    WORDS,
+    HalfClaimed,
+    LanguageModel,
+    Leaks,
+    response,
+    tree,
+    verified,
+)
+from hf_dxprivacy.audit import verify_claim
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.evaluation import External
+from hf_dxprivacy.randomness import keyed_generator
+
+# At most this share of true claims would be flagged, over all seeds.
+ALPHA = 1e-6
+
+
+@pytest.fixture(autouse=True)
+def _no_progress_bars() -> None:
+    datasets.disable_progress_bars()
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_false_claim_is_flagged(name: str) -> None:
+    found = verified(FALSE[name], seed=1, runs=80_000)
+    assert not found.holds
+    assert FALSE[name].flagged in found.reason
+    assert str(found).startswith("CLAIM NOT TRUE")
+    json.dumps(found.to_dict())
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_true_claim_holds(name: str) -> None:
+    workers = 2 if name in ("krr", "clipped logits") else 0
+    found = verified(TRUE[name], seed=2, runs=40_000, false_alarm=ALPHA, workers=workers)
+    assert found.holds
+    assert found.evidence
+    assert all(check.passed for check in found.evidence)
+    assert found.reason.startswith("nothing above what is claimed in 40,000 releases")
+    assert found.noise is not None
+    assert found.noise.workers == workers
+
+
+def test_true_claim_holds_whatever_the_seed() -> None:
+    """At a rate at which four of forty would be flagged if the rate were all there is."""
+    release = TRUE["krr"]
+    flagged = [s for s in range(40) if not verified(release, s, runs=4_000, false_alarm=0.1).holds]
+    assert len(flagged) <= 4
+
+
+def test_leak_of_known_words_shows_where_few_words_stay() -> None:
+    class LeaksKnown(Leaks):
+        def privatize(self, texts: list[str]) -> list[str]:
+            known = self.honest.space.ids(texts) >= 0
+            released = super().privatize(texts)
+            honest = self.honest.privatize(texts)
+            return [str(a if k else b) for a, b, k in zip(released, honest, known, strict=True)]
+
+    def check(share: float) -> Any:
+        return verify_claim(
+            LeaksKnown(response(0.1), share),
+            inputs=WORDS,
+            runs=100_000,
+            false_alarm=ALPHA,
+            workers=0,
+            rng=keyed_generator(3),
+        )
+
+    assert check(share=0.0).holds
+    found = check(share=1e-2)
+    assert not found.holds
+    assert "inputs come out as they are" in found.reason
+
+
+def test_a_copied_word_refutes_large_claims_but_not_any() -> None:
+    def check(claim: float, text: bool) -> Any:
+        return verify_claim(
+            str.upper if text else External(str.lower, name="copies", claim=claim),
+            claim if text else None,
+            TEXTS if text else WORDS,
+            unit="text" if text else None,
+            runs=1_000,
+            workers=0,
+            rng=keyed_generator(4),
+        )
+
+    for text in (False, True):
+        found = check(30.0, text)
+        assert not found.holds
+        assert found.reason.startswith("unknown words come out as they are, 100 of 100")
+        for claim in (300.0, math.inf):
+            assert check(claim, text).reason == (
+                "no two inputs have a claim that so many draws could refute"
+            )
+
+
+def test_reasons_hold_nothing_of_the_inputs() -> None:
+    for release in (HalfClaimed(tree()), LanguageModel(clipped=False)):
+        inputs = TEXTS if isinstance(release, LanguageModel) else WORDS
+        found = verify_claim(release, inputs=inputs, runs=60_000, workers=0, rng=keyed_generator(5))
+        assert not found.holds
+        assert not any(text in str(found) for text in inputs)
+
+
+def test_users_share_of_unknown_words_is_not_counted() -> None:
+    privatizer = tree()
+    verify_claim(privatizer, runs=1_000, workers=0)
+    assert privatizer.unknown_share is None
+
+
+def test_arguments_are_checked() -> None:
+    with pytest.raises(InvalidTypeError, match="expected bound= with what is claimed"):
+        verify_claim(str.upper, inputs=WORDS)
+    with pytest.raises(InvalidTypeError, match="expected inputs= with words or texts"):
+        verify_claim(str.upper, 1.0)
+    with pytest.raises(InvalidTypeError, match="inputs to be a sequence of strings"):
+        verify_claim(str.upper, 1.0, "word")
+    with pytest.raises(InvalidValueError, match="at least two different inputs, got 1"):
+        verify_claim(str.upper, 1.0, ["a", "a"])
+    with pytest.raises(InvalidValueError, match='pass unit="text"'):
+        verify_claim(str.upper, 1.0, ["a b", "a"])
+    with pytest.raises(InvalidValueError, match="runs >= 1000"):
+        verify_claim(str.upper, 1.0, WORDS, runs=10)
+    with pytest.raises(InvalidValueError, match="false_alarm"):
+        verify_claim(str.upper, 1.0, WORDS, false_alarm=0.0)
+    with pytest.raises(InvalidValueError, match="unit to be one of"):
+        verify_claim(str.upper, 1.0, WORDS, unit="row")  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError, match="a function of a text, got a int"):
+        verify_claim(3, 1.0, WORDS)
+    with pytest.raises(InvalidTypeError, match="return a string for each text"):
+        verify_claim(lambda text: None, 1.0, WORDS)
