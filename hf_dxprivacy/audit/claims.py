@@ -129,7 +129,7 @@ def verify_claim(
     rng = rng or process_generator()
     count = max(4, min(INPUTS, runs // 2_000))
     claim = _claim_of(release, bound)
-    claimed_for: str = unit or getattr(release, "unit", "word")
+    claimed_for = str(unit or getattr(release, "unit", "word"))
     claimed_for = "text" if claimed_for == "sentence" else claimed_for
     require_one_of(("word", "text"), unit=claimed_for)
     texts = _inputs_of(release, inputs, claim, count, rng)

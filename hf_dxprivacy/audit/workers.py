@@ -131,7 +131,8 @@ def compare_releases(
     Permutations end once `ENOUGH` agree as much, by which the p-value stays exact (Besag and
     Clifford, *Sequential Monte Carlo p-values*, 1991).
     """
-    shared, dealt, as_much = _most_alike(codes), [], 0
+    shared, as_much = _most_alike(codes), 0
+    dealt: list[float] = []
     # So many at most that the least possible p-value, 1/(dealt + 1), is well below alpha.
     while as_much < ENOUGH and len(dealt) < 3 / alpha:
         dealt.append(_most_alike(rng.permuted(codes, axis=0)))
