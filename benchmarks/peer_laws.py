@@ -65,3 +65,83 @@ def worst_share(ratios: Array, allowed: Array) -> float:
     with np.errstate(divide="ignore", invalid="ignore"):
         shares: Any = np.where(np.isinf(allowed) | (ratios <= 1e-9), 0.0, ratios / allowed)
     return float(shares[apart].max())
+
+
+def diffractor(orders: NDArray[np.int64], epsilon: float) -> Array:
+    """Return the law of noise on places that is clamped at the ends, a mean over lists.
+
+    Args:
+        orders: (L, V) words of each list.
+        epsilon: ε per place.
+
+    Returns:
+        (V, V) probabilities.
+    """
+    lists, size = orders.shape
+    reach = size + int(np.ceil(60.0 / epsilon))
+    steps = np.arange(-reach, reach + 1)
+    noise = np.exp(-epsilon * np.abs(steps))
+    noise /= noise.sum()
+    law = np.zeros((size, size))
+    for order in orders:
+        for place, word in enumerate(order):
+            ends = order[np.clip(place + steps, 0, size - 1)]
+            law[word] += np.bincount(ends, noise, size) / lists
+    return law
+
+
+def in_sets(distances: Array, sets: list[set[int]], epsilon: float) -> Array:
+    """Return the exponential mechanism in a set of each word, by parts of its largest distance."""
+    law = np.zeros_like(distances)
+    for word, members in enumerate(sets):
+        found = sorted(members)
+        scores = -distances[word, found] / distances[word, found].max()
+        law[word, found] = np.exp(epsilon / 2.0 * scores)
+    return law / law.sum(axis=1, keepdims=True)
+
+
+def clusters_of(distances: Array, k: int) -> list[set[int]]:
+    """Return the cluster of each word: the first free one and the k−1 nearest free ones."""
+    found: list[set[int]] = [set() for _ in distances]
+    free = list(range(len(distances)))
+    while free:
+        size = k if len(free) >= 2 * k else len(free)
+        cluster = set(sorted(free, key=lambda word: distances[free[0], word])[:size])
+        for word in cluster:
+            found[word] = cluster
+        free = [word for word in free if word not in cluster]
+    return found
+
+
+def gumbel_logs(distances: Array, epsilon: float) -> Array:
+    """Return ln of the law of the truncated Gumbel mechanism as its paper has it, (V, V).
+
+    In logarithms, since the farthest words are less likely than double precision can tell.
+    """
+    from scipy.special import gammaln, lambertw, logsumexp
+
+    size = len(distances)
+    least, largest = distances[distances > 0].min(), distances.max()
+    alpha = (epsilon - 2.0 * (1.0 + np.log(size)) / least) / 3.0
+    scale = 2.0 * largest / min(lambertw(2.0 * alpha * largest).real, np.log(alpha * least))
+    low, high = np.exp(-np.exp(np.array([largest, -largest]) / scale))
+    inside = np.log(high - low)
+    numbers = np.arange(1, size + 1)
+    counts = numbers * np.log(np.log(size)) - gammaln(numbers + 1)
+    counts -= logsumexp(counts)
+    at, weights = np.polynomial.legendre.leggauss(4)
+    logs = np.empty_like(distances)
+    for word, row in enumerate(distances):
+        order = np.argsort(row, kind="stable")
+        ends = np.unique(np.append(row - largest, np.linspace(row.max() - largest, largest, 9)))
+        half = np.diff(ends)[:, None] / 2.0
+        points, masses = (ends[:-1, None] + half * (1.0 + at)).ravel(), (half * weights).ravel()
+        away = points - row[order][:, None]
+        beyond = np.exp(-np.maximum(away, -largest) / scale)
+        density = -away / scale - beyond - np.log(scale) - inside
+        density[away < -largest] = -np.inf
+        survival = np.log(high - np.exp(-beyond)) - inside
+        none_below = counts[:, None] + np.cumsum(survival, axis=0)
+        from_rank = np.logaddexp.accumulate(none_below[::-1], axis=0)[::-1]
+        logs[word, order] = logsumexp(density + from_rank - survival, axis=1, b=masses)
+    return logs

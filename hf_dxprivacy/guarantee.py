@@ -226,6 +226,10 @@ def upward(value: float, digits: int = 4) -> str:
     return text
 
 
+def _level(value: float) -> str:
+    return f"{value:.3g}" if math.isfinite(value) else "∞"
+
+
 def _unbounded(_a: object, _b: object) -> float:
     return math.inf
 
@@ -245,7 +249,8 @@ class PrivacyGuarantee:
         metric: Name of the metric d. An ε means nothing without it.
         ldp_epsilon: The same promise as pure local differential privacy per word: an upper bound
             of ε·d over all pairs of inputs (∞ if there is none).
-        neighbour_epsilon: ε·d at the median distance to the 1st, 10th and 100th neighbour.
+        neighbour_epsilon: ε·d at the median distance to the 1st, 10th and 100th neighbour (∞ if
+            there is no bound).
         unit: What one application of the mechanism protects.
         assumptions: What the statement rests on and what it does not cover, one sentence each.
     """
@@ -278,27 +283,30 @@ class PrivacyGuarantee:
         return self.log_ratio_bound(text_a, text_b)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the statement as JSON-ready values; an unbounded `ldp_epsilon` becomes None."""
+        """Return the statement as JSON-ready values; levels without a bound become None."""
         return {
             "epsilon": self.epsilon,
             "metric": self.metric,
             "ldp_epsilon": self.ldp_epsilon if math.isfinite(self.ldp_epsilon) else None,
-            "neighbour_epsilon": {str(k): v for k, v in self.neighbour_epsilon.items()},
+            "neighbour_epsilon": {
+                str(k): v if math.isfinite(v) else None for k, v in self.neighbour_epsilon.items()
+            },
             "unit": self.unit,
             "assumptions": list(self.assumptions),
         }
 
     def __str__(self) -> str:
         neighbours = ", ".join(
-            f"{value:.3g} at the {_ORDINALS.get(k, f'{k}-th')} neighbour"
+            f"{_level(value)} at the {_ORDINALS.get(k, f'{k}-th')} neighbour"
             for k, value in self.neighbour_epsilon.items()
         )
-        local = upward(self.ldp_epsilon)
+        apart = not all(map(math.isfinite, self.neighbour_epsilon.values()))
+        local = "none, nothing bounds it" if apart else f"ε ≤ {upward(self.ldp_epsilon)}"
         return _printed(
             self.assumptions,
             f"ε·d-private per {self.unit}: ε = {upward(self.epsilon, 6)} per unit of {self.metric}",
             f"  ε·d at the median distance: {neighbours}",
-            f"  as pure local DP, any {self.unit} against any other: ε ≤ {local}",
+            f"  as pure local DP, any {self.unit} against any other: {local}",
         )
 
 

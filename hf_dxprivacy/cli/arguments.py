@@ -22,7 +22,7 @@ Add = Callable[..., argparse.Action]
 # Spelled out, so that help needs not load the mechanisms; a test compares them.
 MECHANISMS = ("hierarchical", "calibrated", "tem", "laplace", "mahalanobis", "hyperbolic", "krr")
 # Of other papers, to be compared with.
-PEERS = ("santext", "vickrey")
+PEERS = ("santext", "vickrey", "diffractor", "custext", "syntf", "truncated-gumbel")
 OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "lam": (float, "X", "mahalanobis: 0 is the Euclidean norm, at most 1"),
     "beta": (float, "X", "calibrated, tem: weight of far words"),
@@ -40,6 +40,8 @@ OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     ),
     "resample_neighbours": (int, "K", "with --resample: i at most (100)"),
     "t": (float, "X", "vickrey: 0 is the nearest word, 1 always the second nearest"),
+    "lists": (int, "N", "diffractor: number of public lists (5)"),
+    "k": (int, "N", "custext: words of a cluster (20); syntf: least number of candidates (5)"),
 }
 
 # Names of the literature that no spelling brings near to ours.

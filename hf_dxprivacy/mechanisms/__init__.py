@@ -14,7 +14,8 @@ from hf_dxprivacy.mechanisms.additive import (
 from hf_dxprivacy.mechanisms.base import ExactMechanism, ExponentialLaw, Mechanism
 from hf_dxprivacy.mechanisms.exponential import CalibratedExponential, TruncatedExponential
 from hf_dxprivacy.mechanisms.hierarchical import Hierarchical
-from hf_dxprivacy.mechanisms.peers import SanText, Vickrey
+from hf_dxprivacy.mechanisms.peer_candidates import CusText, SynTF, TruncatedGumbel
+from hf_dxprivacy.mechanisms.peers import Diffractor, SanText, Vickrey
 from hf_dxprivacy.mechanisms.randomized_response import RandomizedResponse
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -23,6 +24,8 @@ __all__ = [
     "MECHANISMS",
     "PEERS",
     "CalibratedExponential",
+    "CusText",
+    "Diffractor",
     "ExactMechanism",
     "ExponentialLaw",
     "Hierarchical",
@@ -32,7 +35,9 @@ __all__ = [
     "MultivariateLaplace",
     "RandomizedResponse",
     "SanText",
+    "SynTF",
     "TruncatedExponential",
+    "TruncatedGumbel",
     "Vickrey",
     "create_mechanism",
     "required_index",
@@ -52,6 +57,10 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         RandomizedResponse,
         SanText,
         Vickrey,
+        Diffractor,
+        CusText,
+        SynTF,
+        TruncatedGumbel,
     )
 }
 

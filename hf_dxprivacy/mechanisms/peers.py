@@ -1,22 +1,26 @@
-"""SanText and Vickrey: mechanisms of other papers with a finite guarantee, to compare with.
+"""SanText, Vickrey and 1-Diffractor: mechanisms of other papers, to compare with.
 
-What each paper claims and what holds is in docs/peers.md.
+Their guarantee is finite; those of `peer_candidates` is not. What each paper claims and what holds
+is in docs/peers.md.
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import lazy_property
-from hf_dxprivacy.errors import require_within
-from hf_dxprivacy.mechanisms.base import METRIC_NAMES, Ids, Mechanism
+from hf_dxprivacy.errors import require_at_least, require_within
+from hf_dxprivacy.mechanisms.base import METRIC_NAMES, ExactMechanism, Ids, Mechanism, Reals
 from hf_dxprivacy.mechanisms.exponential import LARGEST_EXPONENT, TruncatedExponential
 from hf_dxprivacy.noise import multivariate_laplace
 from hf_dxprivacy.randomness import RowStreams, Sampler, uniforms
 from hf_dxprivacy.search import two_nearest
+from hf_dxprivacy.search.knn import squared_norms
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.spaces.distances import sample_rows
 
 
 class SanText(TruncatedExponential):
@@ -92,3 +96,157 @@ class Vickrey(Mechanism):
         first, second = self.t * distances[:, 0], (1.0 - self.t) * distances[:, 1]
         moved = streams.draw(uniforms, positions) * (first + second) >= second
         return np.where(moved, words[:, 1], words[:, 0])
+
+
+T = TypeVar("T")
+
+
+class ListedWords(ExactMechanism):
+    """A mechanism over an arrangement of the words, in which the unknown word is one of them."""
+
+    metrics = ("euclidean",)
+    own_metric = True
+
+    @property
+    def unknown_input(self) -> str:
+        """See `Mechanism.unknown_input`."""
+        return "which is taken for the word nearest to the centroid of the space"
+
+    @lazy_property
+    def _home(self) -> int:
+        return int(self.space.distances(np.array([-1]))[0].argmin())
+
+    def _kept(self, what: str, make: Callable[[], T]) -> T:
+        """Return what is made of the words, whatever ε is, and remembered beside the space."""
+        known: dict[str, T] = self.space.cache.peers
+        if (name := f"{self.name} {what}") not in known:
+            known[name] = make()
+        return known[name]
+
+    def _taken(self, ids: Ids) -> Ids:
+        return np.where(np.asarray(ids) < 0, self._home, ids)
+
+
+# Where double precision ends; a larger probability for an output never breaks a bound.
+LEAST = float(np.exp(-LARGEST_EXPONENT))
+# Words of a part of a list that is not halved any more.
+PART = 8
+# Version of the lists and of the mapping from noise to words; see `hierarchical.SAMPLER`.
+SAMPLER = 1
+
+
+class Diffractor(ListedWords):
+    """1-Diffractor (Meisenbacher, Chevli, Matthes, IWSPA 2024), with two-sided geometric noise.
+
+    The words stand in several public lists. One list is chosen at random, and k with
+    Pr[k] ∝ exp(−ε|k|) is added to the word's place in it; beyond its ends, the word at the end is
+    released. With one list that is ε-private per place, as the noise is, since clamping is
+    post-processing. With several, each probability is a mean over the lists, and so ε-private per
+    unit of the largest distance in any list. The paper makes its lists from several embeddings;
+    here they are made from the vectors of the space, each by halving it again and again along the
+    line between two far words. Their places are exact, the same on every machine.
+
+    Args:
+        space: A Euclidean space.
+        epsilon: ε > 0, per place.
+        lists: How many lists, at least 1.
+    """
+
+    name = "diffractor"
+    paper = "Meisenbacher et al. 2024"
+    options = ("lists",)
+
+    def __init__(self, space: EmbeddingSpace, epsilon: float, lists: int = 5) -> None:
+        super().__init__(space, epsilon)
+        require_at_least(1, lists=lists)
+        self.lists = int(lists)
+
+    @property
+    def noise_parameters(self) -> dict[str, float | str | None]:
+        """The parameters and the version of the lists."""
+        return {**super().noise_parameters, "sampler": SAMPLER}
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric of the guarantee."""
+        if self.lists == 1:
+            return "the distance of the places in a public list"
+        return f"the largest distance of the places in {self.lists} public lists"
+
+    @property
+    def diameter(self) -> float:
+        """V−1, from the first word of a list to its last."""
+        return len(self.space) - 1.0
+
+    @lazy_property
+    def _orders(self) -> Ids:
+        return np.stack([self._kept(str(n), partial(self._list, n)) for n in range(self.lists)])
+
+    def _list(self, number: int) -> Ids:
+        # Whole numbers, whose products are exact.
+        largest = float(np.abs(self.space.vectors).max()) or 1.0
+        return _halved(np.rint(self.space.vectors.astype(float) * (1023.0 / largest)), number)
+
+    @lazy_property
+    def _places(self) -> Ids:
+        return np.argsort(self._orders, axis=1)
+
+    def pair_distances(self, ids_a: Ids, ids_b: Ids) -> Reals:
+        """Return (m,) largest distances of two words in any list."""
+        a, b = self._taken(ids_a), self._taken(ids_b)
+        farthest = np.zeros(np.shape(a), dtype=np.int64)
+        for places in self._places:
+            np.maximum(farthest, np.abs(places[a] - places[b]), out=farthest)
+        return farthest.astype(np.float64)
+
+    def neighbour_distances(self) -> dict[int, float]:
+        """Median of it to the 1st, 10th, 100th neighbour, over all words or 1,000 of them."""
+        size = len(self.space)
+        ranks = [min(k, size - 1) for k in (1, 10, 100)]
+        near = [
+            np.partition(self.pair_distances(np.full(size, row), np.arange(size)), ranks)[ranks]
+            for row in sample_rows(size)
+        ]
+        return dict(zip((1, 10, 100), np.median(near, axis=0).tolist(), strict=True))
+
+    def _laws(self, ids: Ids) -> Reals:
+        at, stays = np.arange(len(self.space)), np.tanh(self.epsilon / 2.0)
+        rows = np.zeros((len(ids), len(at)))
+        for order, places in zip(self._orders, self._places, strict=True):
+            away = np.abs(at - places[self._taken(ids)][:, None])
+            law = np.exp(-self.epsilon * away) * stays
+            # All that would go beyond an end.
+            law[:, [0, -1]] /= -np.expm1(-self.epsilon)
+            rows[:, order] += law if len(at) > 1 else 1.0
+        return np.maximum(rows / self.lists, LEAST)
+
+    def _draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
+        chosen, side, size = streams.draw(lambda rng, m: rng.random((m, 3)), positions).T
+        lists, stays = (chosen * self.lists).astype(np.int64), np.tanh(self.epsilon / 2.0)
+        last = len(self.space) - 1
+        steps = np.minimum(np.ceil(-np.log1p(-size) / self.epsilon), last).astype(np.int64)
+        steps = np.where(side < stays, 0, np.where(side < (1.0 + stays) / 2.0, -steps, steps))
+        places = np.clip(self._places[lists, self._taken(ids)] + steps, 0, last)
+        return self._orders[lists, places]
+
+    def _assumptions(self) -> tuple[str, ...]:
+        return ("The lists are public, made from the vectors of the space.",)
+
+
+def _halved(vectors: Reals, number: int) -> Ids:
+    """Return the rows of (V, n) vectors in an order with near ones near each other."""
+    order, parts = np.arange(len(vectors)), [(0, len(vectors))]
+    norms = squared_norms(vectors)
+    while parts:
+        start, stop = parts.pop()
+        part = order[start:stop]
+        points, squared = vectors[part], norms[part]
+        # Far from a word that is another one in each list, and far from that.
+        one = points[7919 * (number + 1) % len(part)]
+        two = points[(squared - points @ (2.0 * one)).argmax()]
+        one = points[(squared - points @ (2.0 * two)).argmax()]
+        order[start:stop] = part[np.argsort(points @ (one - two), kind="stable")]
+        if len(part) > PART:
+            middle = (start + stop) // 2
+            parts += [(start, middle), (middle, stop)]
+    return order

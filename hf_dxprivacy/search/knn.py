@@ -214,20 +214,22 @@ def compare_all(queries: Single, vectors: Single) -> Rows:
     return nearest
 
 
+# Candidates among which the two nearest are sought, and lengths that float32 cannot square.
+PAIR_LIST, TOO_LONG = 8, 1e15
+
+
 def two_nearest(queries: NDArray[np.float64], vectors: Single) -> tuple[Rows, NDArray[np.float64]]:
     """Return the rows of the two nearest vectors, (m, 2), nearer one first, and their distances.
 
-    In float64. Where there is one vector only, it is both.
+    Candidates are found in float32 and ranked in float64. Where there is one vector only, it is
+    both.
     """
     _runtime.limit_in_worker()
-    found = np.zeros((len(queries), 2), dtype=np.int64)
-    wide, squared = vectors.astype(np.float64), squared_norms(vectors)
-    step = max(1, BLOCK_BYTES // (8 * len(vectors)))
-    for start in range(0, len(queries) if len(vectors) > 1 else 0, step):
-        scores = -2.0 * queries[start : start + step] @ wide.T + squared
-        found[start : start + step] = np.argpartition(scores, 1, axis=1)[:, :2]
-    distances: NDArray[np.float64] = np.linalg.norm(queries[:, None] - wide[found], axis=2)
-    order = np.argsort(distances, axis=1, kind="stable")
+    size = min(PAIR_LIST, len(vectors))
+    short = queries * np.minimum(1.0, TOO_LONG / np.sqrt(squared_norms(queries)))[:, None]
+    found = faiss.knn(np.ascontiguousarray(short, dtype=np.float32), vectors, size)[1]
+    distances = np.linalg.norm(queries[:, None] - vectors[found], axis=2)
+    order = np.lexsort((found, distances))[:, [0, min(1, size - 1)]]
     return np.take_along_axis(found, order, 1), np.take_along_axis(distances, order, 1)
 
 

@@ -45,13 +45,15 @@ class SpaceCache:
 
     They follow from the space, so that it makes no difference which thread adds one, or when:
     medians of distances to the k-th neighbour and the distances of which they are, by k; privacy
-    levels of "calibrated", as the config stores them; partitions, by device and stored bounds.
+    levels of "calibrated", as the config stores them; partitions, by device and stored bounds;
+    what mechanisms of other papers make of the words, by their names.
     """
 
     neighbour_distances: dict[int, float] = field(default_factory=dict)
     samples: dict[int, NDArray[np.float64]] = field(default_factory=dict)
     certificates: dict[str, Any] = field(default_factory=dict)
     partitions: dict[tuple[str, DistanceBounds | None], Partition] = field(default_factory=dict)
+    peers: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -55,6 +55,12 @@ CASES: dict[str, tuple[str, str, float, dict[str, Any]]] = {
     "krr": ("krr", "euclidean", 6.0, {}),
     "krr-ball": ("krr", "poincare", 6.0, {}),
     "santext": ("santext", "euclidean", 2.0, {}),
+    "diffractor": ("diffractor", "euclidean", 0.05, {}),
+    "diffractor-1": ("diffractor", "euclidean", 0.02, {"lists": 1}),
+    "custext": ("custext", "euclidean", 4.0, {}),
+    "custext-one-cluster": ("custext", "euclidean", 4.0, {"k": 300}),
+    "syntf": ("syntf", "euclidean", 4.0, {}),
+    "truncated-gumbel": ("truncated-gumbel", "euclidean", 400.0, {}),
     "vickrey": ("vickrey", "euclidean", 3.0, {}),
     "vickrey-nearest": ("vickrey", "euclidean", 3.0, {"t": 0.0}),
 }
@@ -64,7 +70,7 @@ def make(case: str, space: EmbeddingSpace) -> Mechanism:
     name, _, epsilon, options = CASES[case]
     if "index" in options and space.index is None:
         space = space.build_index(options["index"])
-    if name == "hierarchical" and space.hierarchy is None:
+    if name in ("hierarchical", "syntf") and space.hierarchy is None:
         space = space.build_hierarchy(progress=False)
     return create_mechanism(name, space, epsilon, **options)
 
@@ -244,12 +250,17 @@ def test_guarantee_says_what_is_promised(mechanism: Mechanism) -> None:
     guarantee = mechanism.guarantee
     assert guarantee.epsilon == mechanism.certified_epsilon >= mechanism.epsilon
     kind = "hyperbolic" if mechanism.space.metric == "poincare" else "Euclidean|Mahalanobis"
-    kind = "smallest common cluster|0/1" if mechanism.own_metric else kind
+    kind = "common cluster|0/1|public list|∞ between any two" if mechanism.own_metric else kind
     assert any(word in guarantee.metric for word in kind.split("|"))
     assert guarantee.unit == "word"
     assert list(guarantee.neighbour_epsilon) == [1, 10, 100]
     levels = list(guarantee.neighbour_epsilon.values())
-    assert 0 < levels[0] <= levels[1] <= levels[2] <= guarantee.ldp_epsilon < math.inf
+    assert 0 < levels[0] <= levels[1] <= levels[2] <= guarantee.ldp_epsilon
+    finite = mechanism.name not in ("custext", "syntf", "truncated-gumbel") or (
+        mechanism.parameters.get("k") == 300
+    )
+    assert math.isfinite(guarantee.ldp_epsilon) == finite
+    assert ("no finite guarantee" in str(guarantee)) == (not finite)
 
 
 def test_local_level_covers_every_pair_of_inputs(mechanism: Mechanism) -> None:
@@ -258,8 +269,9 @@ def test_local_level_covers_every_pair_of_inputs(mechanism: Mechanism) -> None:
     if mechanism.own_metric:
         # What two laws really differ by may be less than ε·d.
         assert isinstance(mechanism, ExactMechanism)
-        logs = np.log(mechanism.probabilities(everything(mechanism)))
-        largest = max(float(np.abs(logs - row).max()) for row in logs)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(mechanism.probabilities(everything(mechanism)))
+            largest = max(float(np.nanmax(np.abs(logs - row))) for row in logs)
     assert largest <= local * (1 + 1e-12)
     assert local <= 2.5 * largest
 
@@ -351,6 +363,10 @@ def test_space_with_another_metric_is_refused(
         ("tem", {"gamma": "1"}, InvalidTypeError, "expected gamma to be a number"),
         ("santext", {"beta": 0.1}, InvalidTypeError, "no option 'beta'; its options are: none"),
         ("vickrey", {"t": 1.5}, InvalidValueError, "0.0 <= t <= 1.0, got t=1.5"),
+        ("diffractor", {"lists": 0}, InvalidValueError, "lists >= 1, got lists=0"),
+        ("custext", {"k": 1}, InvalidValueError, "k >= 2, got k=1"),
+        ("syntf", {}, InvalidValueError, r"this space has none; make one .*relations="),
+        ("truncated-gumbel", {}, InvalidValueError, r"exists only for epsilon > \(5 \+ 2·ln V\)/δ"),
     ],
 )
 def test_options_out_of_range_are_refused(

@@ -33,7 +33,7 @@ from golden_spaces import (
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace, SlotPrivatizer, TokenPrivatizer
 from hf_dxprivacy.audit import verify_guarantee
 from hf_dxprivacy.calibration import privacy_statistics, suggest_epsilon
-from hf_dxprivacy.mechanisms import MECHANISMS
+from hf_dxprivacy.mechanisms import MECHANISMS, PEERS
 from hf_dxprivacy.slots import (
     ContentWordSelector,
     LowTransitionSelector,
@@ -147,6 +147,20 @@ def samples_of(name: str, space: EmbeddingSpace) -> Iterator[Case]:
         if hasattr(mechanism, "probabilities") and len(space) <= 1000:
             law_of_words = [f"{p:.6g}" for p in mechanism.probabilities(ids).ravel()]
             yield f"{name}/{law.label}/probabilities", law_of_words
+
+
+def peers() -> Iterator[Case]:
+    """Yield draws, texts and promises of the mechanisms of other papers."""
+    space = euclidean_space().build_hierarchy(progress=False)
+    ids = np.append(np.arange(0, len(space), 10), [-1, -1])
+    for name in PEERS:
+        law = Law(name, name, 300.0 if name == "truncated-gumbel" else 2.0, {})
+        mechanism = MECHANISMS[name](space, law.epsilon)
+        yield f"{name}/sample", mechanism.sample(ids, _rng())
+        seeded = privatizer(space, law, seed=SEED)
+        yield f"{name}/text", seeded({"text": texts(space)}, list(range(9)))
+        yield f"{name}/guarantee", rounded(str(seeded.guarantee)).split("\n")
+        yield f"{name}/numbers", _figures(seeded.guarantee.to_dict())
 
 
 def _rng() -> np.random.Generator:
