@@ -322,14 +322,15 @@ class TruncatedGumbel(CandidateMechanism):
         return law[law > NEVER] / law.sum()
 
     def _work_out(self, words: Ids) -> Iterator[Law]:
-        size, counts = len(self.space), self._counts
+        size = len(self.space)
+        if not math.isfinite(self._extent[0]):
+            # All words are at one place.
+            yield from [(np.arange(size), np.full(size, 1.0 / size))] * len(words)
+            return
         step = max(1, BLOCK_BYTES // (8 * size))
         for start in range(0, len(words), step):
             for distances in self.space.distances(words[start : start + step]):
-                if not math.isfinite(self._extent[0]):
-                    yield np.arange(size), np.full(size, 1.0 / size)
-                    continue
-                near = _smallest(distances, len(counts))
+                near = _smallest(distances, len(self._counts))
                 yield near, self._among(distances[near])
 
     def _among(self, distances: Reals) -> Reals:
