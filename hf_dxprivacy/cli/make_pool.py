@@ -2,9 +2,8 @@
 
 import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hf_dxprivacy.cli.arguments import PROGRAM, UsageError, at_least, usage
 from hf_dxprivacy.cli.artifacts import LICENSE, METHODS, OVERWRITE, check_folder, save_measured
@@ -12,9 +11,6 @@ from hf_dxprivacy.cli.privatize import FORMATS
 
 if TYPE_CHECKING:
     from hf_dxprivacy.sentences import SentenceEncoder, SentencePool
-
-# Of the sentences no more than this share is held back.
-HELD_BACK = 0.1
 
 
 def pool_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,8 +28,8 @@ def pool_arguments(parser: argparse.ArgumentParser) -> None:
     about = "language of the texts, for the rules that split them (%(default)s)"
     add("--language", default="en", metavar="CODE", help=about)
     about = (
-        "what texts are compared by: a space, whose word vectors are averaged, or a model of "
-        "transformers; a name, a folder or a repository (%(default)s)"
+        "what texts are compared by: a space, whose word vectors are averaged, a model of "
+        "transformers, or a pool, to compare as it does; name, folder or repository (%(default)s)"
     )
     add("--encoder", default="english", metavar="NAME", help=about)
     about = "components that are kept of its vectors, at most (%(default)s)"
@@ -45,11 +41,6 @@ def pool_arguments(parser: argparse.ArgumentParser) -> None:
     add("--label-column", metavar="NAME", help=about)
     about = "with labels: the components that they depend on, not the principal ones (extra audit)"
     add("--by-label", action="store_true", help=about)
-    about = (
-        "sentences, a tenth at most, that are left out to see how well others are covered "
-        "(%(default)s)"
-    )
-    add("--held-back", type=at_least(0), default=200, metavar="N", help=about)
     add("--license", metavar="ID", help=LICENSE.replace("vectors", "sentences"))
     add("--source", metavar="TEXT", help="where the sentences come from, for the card")
 
@@ -65,8 +56,8 @@ def pool(args: argparse.Namespace) -> None:
 
     Left out are sentences of less than 3 and more than 40 words, repeated ones, and those with
     slurs, e-mail addresses, telephone numbers or handles; how many is printed. What else they say
-    is for you to check. Texts that are released should be near to a sentence: printed is the cosine
-    of sentences that were held back to their nearest one. 10,000 sentences are a good start.
+    is for you to check. Texts that are released should be near to a sentence: printed is how near
+    other texts are. 10,000 sentences are a good start.
 
     INPUT is csv, tsv, jsonl, txt (a text a line) or parquet, as for 'hf-dxprivacy privatize'.
     """
@@ -86,11 +77,10 @@ def pool(args: argparse.Namespace) -> None:
     texts = as_texts(columns[0], args.input, args.text_column)
     labels = columns[1] if args.label_column else None
     sentences, of_text = _sentences(args, texts)
-    kept, held_back = _divided(sentences, args.held_back)
     given = {"source": args.source, "licence": args.license, "language": args.language}
     made = SentencePool.from_sentences(
-        *([sentences[at] for at in kept], encoder),
-        labels=None if labels is None else [labels[of_text[at]] for at in kept],
+        *(sentences, encoder),
+        labels=None if labels is None else [labels[at] for at in of_text],
         dimensions=args.dimensions,
         method=args.method,
         labelled=(texts, labels) if labels is not None and args.by_label else None,
@@ -98,21 +88,25 @@ def pool(args: argparse.Namespace) -> None:
         progress=sys.stderr.isatty(),
     )
     _report(made, len(texts))
-    made = _covering(made, [sentences[at] for at in held_back])
     save_measured(made, args.output, args.license)
     print(f"{args.output}: {made!r} written", file=sys.stderr)
 
 
-def _encoder(name: str) -> "SentenceEncoder":
-    """Load a space whose word vectors are averaged, or a model of `transformers`."""
+def _encoder(name: str) -> "SentenceEncoder | SentencePool":
+    """Load a space of words, a pool to encode as it does, or a model of `transformers`."""
     from hf_dxprivacy.hub import resolve
     from hf_dxprivacy.hub.artifact import CONFIG, LIBRARY_NAME, read_json
-    from hf_dxprivacy.sentences import TransformersEncoder, WordEncoder
+    from hf_dxprivacy.sentences import (
+        SentencePool,
+        TransformersEncoder,
+        WordEncoder,
+        is_pool,
+    )
 
     what = "a space or a model of transformers"
     source = resolve(name, (CONFIG,), what=what)
     if read_json(source.folder / CONFIG, f"expected {what}").get("library_name") == LIBRARY_NAME:
-        return WordEncoder(name)
+        return SentencePool.from_pretrained(name) if is_pool(name) else WordEncoder(name)
     return TransformersEncoder(name)
 
 
@@ -131,39 +125,18 @@ def _sentences(args: argparse.Namespace, texts: list[str]) -> tuple[list[str], l
     return sentences[: args.limit], of_text[: args.limit]
 
 
-def _divided(sentences: list[str], number: int) -> tuple[list[int], list[int]]:
-    """Return which sentences are taken, and which are held back, evenly spaced."""
-    number = min(number, int(len(sentences) * HELD_BACK))
-    step = len(sentences) / number if number else 1.0
-    held_back = [int((at + 0.5) * step) for at in range(number)]
-    out = {*held_back}
-    return [at for at in range(len(sentences)) if at not in out], held_back
-
-
 def _report(made: "SentencePool", texts: int) -> None:
-    left_out: dict[str, Any] = made.space.provenance["left_out"]
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
-    print(
-        f"{PROGRAM}: {len(made):,} sentences of {texts:,} texts; left out: {reasons or 'none'}",
-        file=sys.stderr,
-    )
-
-
-def _covering(made: "SentencePool", held_back: list[str]) -> "SentencePool":
-    """Return a pool with how well it covers sentences that were held back, and print that."""
-    from hf_dxprivacy.sentences import clean_sentences
-
-    inside = {*made.sentences}
-    others = [text for text in clean_sentences(held_back)[0] if text not in inside]
-    if not others:
-        return made
-    found = {"texts": len(others), **made.coverage(others)}
+    """Print what was taken and left out, and how near other sentences are."""
+    described = made.space.provenance
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in described["left_out"].items())
+    _say(f"{len(made):,} sentences of {texts:,} texts; left out: {reasons or 'none'}")
+    found = described.get("coverage", {})
     if "50%" in found:
-        print(
-            f"{PROGRAM}: cosine of {len(others):,} sentences that were held back to the nearest "
-            f"one: {found['50%']:.2f} in the median, half of them from {found['25%']:.2f} to "
-            f"{found['75%']:.2f}; the encoder has nothing for {found['unknown']:.1%}",
-            file=sys.stderr,
+        _say(
+            f"cosine of {found['texts']:,} texts to the nearest sentence: {found['50%']:.2f} in the"
+            f" median, half of them from {found['25%']:.2f} to {found['75%']:.2f} ({found['of']})"
         )
-    provenance = made.space.provenance | {"coverage": found}
-    return replace(made, space=replace(made.space, provenance=provenance))
+
+
+def _say(message: str) -> None:
+    print(f"{PROGRAM}: {message}", file=sys.stderr)

@@ -264,7 +264,6 @@ def space_card(
         branches=branches and branches.replace("`", "'"),
         # A path tells about the machine.
         encoder=encoder and {**encoder, "name": re.sub(r"^/.*/", "", encoder["name"])},
-        coverage=_coverage(provenance.get("coverage")),
         picture=picture,
         origin=json.dumps(shown, indent=2, ensure_ascii=False),
     )
@@ -441,15 +440,6 @@ def _index(index: Any) -> dict[str, Any] | None:
         raise ArtifactError(
             "the config does not say how good the index is; make it anew with space.build_index"
         ) from error
-
-
-def _coverage(found: Any) -> dict[str, float] | None:
-    """Return what a provenance says on held-back texts; None if it is not as `coverage` has it."""
-    try:
-        names = ("texts", "unknown", "25%", "50%", "75%")
-        return {name: (int if name == "texts" else float)(found[name]) for name in names}
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 def _pair(values: Any) -> list[float]:

@@ -214,22 +214,15 @@ def test_a_pool_is_made_of_public_texts(folder: Path, capsys: pytest.CaptureFixt
     lines = [*SENTENCES, SENTENCES[0], "no", "Write to jo@example.org about it please."]
     Path("public.txt").write_text("\n".join(lines))
     arguments = ["--license", "cc0-1.0", "--source", "made up", "--dimensions", "8"]
-    assert main(["pool", "public.txt", "--output", "made", *arguments, "--held-back", "3"]) == 0
+    assert main(["pool", "public.txt", "--output", "made", *arguments]) == 0
     printed = capsys.readouterr().err
-    assert re.search(r"3\d sentences of 43 texts; left out: (length|duplicates) 1, ", printed)
-    assert "personal data 1" in printed
-    assert re.search(r"cosine of \d sentences that were held back to the nearest one: 0\.", printed)
+    said = "40 sentences of 43 texts; left out: length 1, duplicates 1, personal data 1"
+    assert all(part in printed for part in re.split(", |: ", said))
     pool = SentencePool.from_pretrained("made")
-    assert set(pool.sentences) < set(SENTENCES)
-    coverage = pool.space.provenance["coverage"]
-    assert coverage["texts"] == len(SENTENCES) - len(pool) > 0
-    held_back = [text for text in SENTENCES if text not in pool.sentences]
-    found = pool.coverage(held_back)
-    assert coverage == pytest.approx({"texts": len(held_back), **found})
+    assert pool.sentences == tuple(SENTENCES)
     card = Path("made/README.md").read_text()
     assert "license: cc0-1.0\n" in card
     assert "## What the mechanisms do to the sentences" in card
-    assert f"Of {coverage['texts']} public texts that are not in it, 0.0 % have nothing" in card
     assert not re.search(
         r"\bwords\b", card.partition("## Where it comes from")[0].replace("`words`", "")
     )
@@ -240,7 +233,7 @@ def test_a_pool_is_made_of_public_texts(folder: Path, capsys: pytest.CaptureFixt
 
 def test_labels_of_a_pool_restrict_a_release(folder: Path) -> None:
     labelled_file(folder)
-    arguments = ["--label-column", "topic", "--dimensions", "4", "--held-back", "0"]
+    arguments = ["--label-column", "topic", "--dimensions", "4"]
     assert main(["pool", "public.csv", "--output", "made", *arguments]) == 0
     pool = SentencePool.from_pretrained("made")
     assert pool.labels is not None
@@ -258,6 +251,13 @@ def test_labels_of_a_pool_restrict_a_release(folder: Path) -> None:
     Path("other.csv").write_text("topic,text\nd,The old garden\n")
     assert main(["privatize", "other.csv", "--output", "p.csv", "--space", "made", *given]) == 1
     assert not Path("p.csv").exists()
+
+
+def test_a_pool_that_encodes_as_another_one(folder: Path, pool: SentencePool) -> None:
+    Path("more.txt").write_text("We saw the old river.\nThe train left without us.\n")
+    assert main(["pool", "more.txt", "--output", "more", "--encoder", "pool"]) == 0
+    more = SentencePool.from_pretrained("more")
+    assert len(SentencePool.union([pool, more], progress=False)) == len(pool) + 2
 
 
 @pytest.mark.parametrize(
