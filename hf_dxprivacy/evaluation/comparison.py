@@ -101,6 +101,7 @@ class Comparison:
         rows: One for each mechanism and ε; the first is that of the texts as they are.
         utility: Name of the figure that counts as use.
         weak: Attacks that fail on the texts as they are.
+        parts: Of each text of the figure of use, the part whose errors it shares.
         about: What it was measured on, as sentences.
         notes: What was left out, and why.
     """
@@ -108,6 +109,7 @@ class Comparison:
     rows: tuple[Compared, ...]
     utility: str
     weak: tuple[str, ...]
+    parts: NDArray[np.float64] = field(repr=False)
     about: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -150,7 +152,7 @@ class Comparison:
             leaked = self.leaked(row, attack)
             if leaked and self.utility in row.samples:
                 points.setdefault(row.mechanism, []).append((leaked, row.samples[self.utility]))
-        return [Curve.of(name, found) for name, found in points.items()]
+        return [Curve.of(name, found, self.parts) for name, found in points.items()]
 
     def leaked(self, row: Compared, attack: str) -> Interval | None:
         """Return the success of an attack, of the author attack in its stronger form."""

@@ -24,21 +24,23 @@ class Curve:
         attack: (k,) success of the attack, ascending.
         variance: (k,) of it.
         utility: (k, n) utility, in each of n texts.
+        parts: (n,) numbers; texts of one share errors, such as those of the model that read them.
     """
 
     name: str
     attack: Reals
     variance: Reals
     utility: Reals
+    parts: Reals
 
     @classmethod
-    def of(cls, name: str, points: Sequence[tuple[Interval, Reals]]) -> "Curve":
+    def of(cls, name: str, points: Sequence[tuple[Interval, Reals]], parts: Reals) -> "Curve":
         """Return the curve through (attack, utility in each text)."""
         ordered = sorted(points, key=lambda point: point[0].value)
         attack = np.array([found.value for found, _ in ordered])
         # Half of a 95 % interval is about two standard deviations.
         spread = np.array([(found.high - found.low) / 3.92 for found, _ in ordered])
-        return cls(name, attack, spread**2, np.array([utility for _, utility in ordered]))
+        return cls(name, attack, spread**2, np.array([utility for _, utility in ordered]), parts)
 
     def weights(self, places: Reals) -> Reals:
         """Return (k,) weights of the points in the mean of the curve over some places."""
@@ -85,8 +87,8 @@ def difference(first: Curve, second: Curve) -> Difference | None:
     """Compare two curves over the successes that both have; None if there are none.
 
     Curves are straight between their points. The texts are the same for both, so that the interval
-    is over the differences in each text; what the attack's success is uncertain by counts through
-    the slope of the curve.
+    is over the differences in each part of them, which share no noise and no model; what the
+    attack's success is uncertain by counts through the slope of the curve.
     """
     low = max(first.attack[0], second.attack[0])
     high = min(first.attack[-1], second.attack[-1])
@@ -98,7 +100,8 @@ def difference(first: Curve, second: Curve) -> Difference | None:
         weights = curve.weights(places)
         each += sign * (weights @ curve.utility)
         variance += float((weights * curve.slopes) ** 2 @ curve.variance)
-    found = mean_interval(each)
+    _, part = np.unique(first.parts, return_inverse=True)
+    found = mean_interval(np.bincount(part, each) / np.bincount(part))
     half = float(np.hypot((found.high - found.low) / 2.0, 1.96 * np.sqrt(variance)))
     around = Interval(found.value, found.value - half, found.value + half)
     return Difference(first.name, second.name, around, float(low), float(high))
@@ -151,14 +154,20 @@ def headline(curves: Sequence[Curve], kept: str, attack: str) -> str:
     if level:
         who = "between it and" if parts else f"between {best} and"
         parts.append(f"no difference in {kept} is shown {who} {_listed(level)}")
-    apart = [name for name in names if name != best and (best, name) not in pairs]
-    if apart:
-        parts.append(f"{_and(apart)} cannot be compared at the same")
+    apart = [c for c in curves if c.name != best and (best, c.name) not in pairs]
+    parts += [f"{_elsewhere(curve)}, where {best} was not measured" for curve in apart]
     return f"{at}, {'; '.join(parts)}."
 
 
 def _listed(found: Sequence[Difference]) -> str:
     return _and([f"{d.second} ({_points(d.utility)})" for d in found])
+
+
+def _elsewhere(curve: Curve) -> str:
+    """Say where a curve is: from its least attack to its largest."""
+    kept = curve.utility.mean(axis=1)
+    ends = [f"{kept[at]:.2f} at {curve.attack[at]:.3g}" for at in (0, -1)]
+    return f"{curve.name} keeps {' to '.join(dict.fromkeys(ends))}"
 
 
 def _points(found: Interval) -> str:

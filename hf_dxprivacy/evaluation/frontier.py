@@ -34,9 +34,9 @@ from hf_dxprivacy.evaluation.comparison import Compared, Comparison
 from hf_dxprivacy.evaluation.learners import create_learner
 from hf_dxprivacy.evaluation.material import Material, prepare
 from hf_dxprivacy.evaluation.scores import QUICK, Bench, Effort, combined
-from hf_dxprivacy.hub import builtin_names
 from hf_dxprivacy.hub.artifact import read_json, to_json
 from hf_dxprivacy.hub.atomic import atomic_write
+from hf_dxprivacy.hub.download import builtin_pools
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.results import EXTRA, ORIGINAL, Interval
 from hf_dxprivacy.sentences import SentenceEncoder, SentencePool
@@ -46,7 +46,6 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 if TYPE_CHECKING:
     from datasets import Dataset
 
-BUILTIN_POOL = "wordnet-sentences"
 QUICK_BOUNDS = (10.0, 15.0)
 # From here on the words of the texts are another language's.
 UNKNOWN = 0.3
@@ -141,7 +140,7 @@ def compare(
         mechanisms, reasons = suiting(space, quick)
         notes += reasons
     if pools is None:
-        pools = [BUILTIN_POOL] if BUILTIN_POOL in builtin_names() else []
+        pools = builtin_pools()
     bench = _bench(material, space, effort, model, encoder, seed, notes)
     chosen = list(
         candidates(
@@ -217,10 +216,11 @@ def _measured(
     texts, mechanism = bench.material.texts, candidate.mechanism
     runs, first = [], texts
     for number in range(releases if candidate.privatizer is not None else 1):
-        noise = int.from_bytes(keyed_generator(seed, candidate.key, number).bytes(16), "little")
-        released = candidate.release(texts, noise)
+        release = partial(_release, candidate, seed, number)
+        released = release(texts)
         first = first if number else released
-        runs.append(bench.scores(released, candidate.unit))
+        fresh = release if mechanism is not None else None
+        runs.append(bench.scores(released, candidate.unit, fresh))
     figures, samples = combined(runs)
     if bench.effort.members and bench.material.labels:
         try:
@@ -248,6 +248,14 @@ def _measured(
         figures=figures,
         samples=samples,
     )
+
+
+def _release(
+    candidate: Candidate, seed: int, number: int, texts: Sequence[str], part: int = -1
+) -> list[str]:
+    """Release texts with noise of their own for each release and part."""
+    noise = keyed_generator(seed, candidate.key, number, part).bytes(16)
+    return candidate.release(texts, int.from_bytes(noise, "little"))
 
 
 def _kept(store: Checkpoint, key: str, measure: Callable[[], Compared]) -> Compared:
@@ -311,7 +319,9 @@ def _comparison(
             "taken at the ε where about 10, 30, 50 and 80 % of running words stay, worked out from "
             "the public space alone; pools at bounds for the whole text"
         )
-    bare = Comparison(tuple(rows), utility, weak, (*about, *CAUTIONS), tuple(notes))
+    bare = Comparison(
+        tuple(rows), utility, weak, bench.parts(utility), (*about, *CAUTIONS), tuple(notes)
+    )
     return replace(bare, rows=tuple(_with_gain(bare, row) for row in rows))
 
 

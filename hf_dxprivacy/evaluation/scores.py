@@ -1,7 +1,7 @@
 """Figures of one release: what it keeps, what a classifier learns from it, who is recognized."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,6 +26,8 @@ ALIGNED = 0.5
 Values = NDArray[np.float64]
 # A figure of one release: a number, or one for each of its texts.
 Found = dict[str, "float | Values"]
+# Releases texts with noise of their own for a number.
+Fresh = Callable[[Sequence[str], int], list[str]]
 
 
 @dataclass(frozen=True)
@@ -128,16 +130,17 @@ class Bench:
         """Return the generator of a split or an attacker: the same for every release."""
         return np.random.default_rng([self._seed, *"/".join(map(str, about)).encode()])
 
-    def scores(self, released: list[str], unit: str) -> Found:
+    def scores(self, released: list[str], unit: str, fresh: Fresh | None = None) -> Found:
         """Return all figures of one release of the texts.
 
         Args:
             released: As many texts.
             unit: "word" if it was made word by word.
+            fresh: Releases texts anew for a part; None where that would take too long.
         """
         found = self._kept(released) if unit == "word" else {}
         if self._learner is not None:
-            found |= self._accuracy(self._learner, released)
+            found |= self._accuracy(self._learner, released, fresh)
         if self._encoder is not None:
             found["similarity"] = np.sum(self._encoded * self._encode(released), axis=1)
         if self._readability is not None:
@@ -213,11 +216,21 @@ class Bench:
             self._learner.make().fit(features[train], classes[train]) for train, _ in self._folds
         ]
 
-    def _accuracy(self, learner: Learner, released: list[str]) -> Found:
+    def parts(self, figure: str) -> Values:
+        """Return for each text of a figure the part whose errors it shares."""
+        if figure != "trained":
+            return np.arange(len(self.material.sample), dtype=np.float64)
+        found = np.full(len(self.material.labelled), np.nan)
+        for number, (_, test) in enumerate(self._folds):
+            found[test] = number if len(self._folds) > 1 else test
+        return found[~np.isnan(found)]
+
+    def _accuracy(self, learner: Learner, released: list[str], fresh: Fresh | None) -> Found:
         """Return for each tested text whether a classifier is right.
 
-        One is trained on the release and reads originals, one the other way round, and one is
-        trained on the release and reads it.
+        One is trained on a release and reads originals, one the other way round, and one is trained
+        on a release and reads another. Each part has a release of its own to train with, so that
+        the parts share no noise, and what they differ by shows what noise does.
         """
         rows = self.material.labelled
         plain, readers = self._plain
@@ -225,8 +238,14 @@ class Bench:
         features = plain if same else learner.features([released[k] for k in rows])
         classes = self.material.classes[rows]
         hits = {name: np.full(len(rows), np.nan) for name in ("trained", "read", "both")}
-        for (train, test), reader in zip(self._folds, readers, strict=True):
-            model = reader if same else learner.make().fit(features[train], classes[train])
+        for number, ((train, test), reader) in enumerate(zip(self._folds, readers, strict=True)):
+            model = reader
+            if not same:
+                seen = features[train]
+                if fresh is not None:
+                    texts = [self.material.texts[k] for k in rows[train]]
+                    seen = learner.features(fresh(texts, number))
+                model = learner.make().fit(seen, classes[train])
             truth = classes[test]
             hits["trained"][test] = model.predict(plain[test]) == truth
             hits["read"][test] = reader.predict(features[test]) == truth
