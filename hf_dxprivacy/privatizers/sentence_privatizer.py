@@ -367,9 +367,11 @@ class SentencePrivatizer(Privatizer):
                 f"expected a text, got a {type(cell).__name__}; join tokens to a text first, and "
                 "give each text of a list, or message of a chat, a row of its own"
             )
+        # NumPy has strings of its own, which seeded noise would tell from these.
+        text = str(cell)
         # A text of spaces is one sentence, so that it is hidden as any other.
         whole = self.unit == "text"
-        return [cell] if whole else split_sentences(cell, self.language) or [cell]
+        return [text] if whole else split_sentences(text, self.language) or [text]
 
     def _release(self, columns: Sequence[EncodedSentences]) -> dict[str, list[str | None]]:
         """Charge the budget, draw entries, and return all output columns."""

@@ -506,7 +506,9 @@ class SentencePool(Publishable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The space travels by its digest; so does that of a word encoder.
-        return type(self), (self.space, self.encoder, self.offset, self.projection, self.labels)
+        parts = (self.space, self.encoder, self.offset, self.projection)
+        # As numbers: equal strings pickle to other bytes if they are one object in this process.
+        return _unpickled, (*parts, label_arrays(self.labels))
 
     def _save(self, folder: Path) -> None:
         reference = self.encoder.reference
@@ -541,6 +543,17 @@ class SentencePool(Publishable):
                 f"the encoder is in the local folder {reference['name']!r}, where no other machine "
                 "finds it; push it, load it from the Hub, and make the pool with that"
             )
+
+
+def _unpickled(
+    space: EmbeddingSpace,
+    encoder: SentenceEncoder,
+    offset: NDArray[np.float32],
+    projection: NDArray[np.float32],
+    labels: dict[str, NDArray[Any]],
+) -> SentencePool:
+    stored = stored_labels(labels, len(space), Path("labels"))
+    return SentencePool(space, encoder, offset, projection, stored)
 
 
 def _projected(
