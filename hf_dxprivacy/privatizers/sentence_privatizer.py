@@ -64,7 +64,11 @@ class EncodedSentences(EncodedColumn):
         for label in dict.fromkeys(of_pieces.tolist()):
             places = np.flatnonzero(of_pieces == label)
             asked = [pieces[place] for place in places.tolist()]
-            ids[places], cosines[places] = pools[label].nearest(asked)
+            # Each text once: an encoder takes far longer than this.
+            rows_of = {text: row for row, text in enumerate(dict.fromkeys(asked))}
+            found, near = pools[label].nearest([*rows_of])
+            again = [rows_of[text] for text in asked]
+            ids[places], cosines[places] = found[again], near[again]
         perturbed = np.ones(len(pieces), dtype=np.bool_)
         return cls(name, row_ids, offsets, ids, perturbed, rows, cosines, labels)
 

@@ -22,9 +22,11 @@ from hf_dxprivacy.distributed import privatize_ray
 from hf_dxprivacy.distributed.rows import row_keys
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
+from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from machine import THREAD_VARIABLES
+from small_pools import LABELS, SENTENCES, small_pool
 
 ray = pytest.importorskip("ray", reason="Ray is not installed (extra: ray)")
 pytest.importorskip("ray.data", reason="Ray Data is not installed (extra: ray)")
@@ -136,6 +138,21 @@ def test_parquet_becomes_the_parquet_that_one_process_makes(
     assert found.schema == schema.append(pa.field("released", schema.field("body").type))
     assert found == expected
     assert found.column("title").to_pylist() != whole.column("title").to_pylist()
+
+
+def test_whole_sentences_are_those_of_one_process(cluster: None) -> None:
+    table = pa.table({"id": list(range(60)), "text": [*SENTENCES, None, ""] + ["x"] * 28})
+    table = table.append_column("topic", pa.array([LABELS[at % 6] for at in range(60)]))
+    options = {"epsilon": 0.7, "label_column": "topic", "unit": "sentence", "refill": True}
+    privatizer = SentencePrivatizer(small_pool(), seed=5, **options)
+    given = ray.data.from_arrow(table).repartition(4)
+    result = privatize_ray(given, privatizer, id_column="id", batch_size=7)
+    expected = dict(enumerate(privatizer(table, range(60))["text"].to_pylist()))
+    assert released(result) == expected
+    memoized = SentencePrivatizer(small_pool(), epsilon=0.7, memoize="row", key=bytes(range(40)))
+    rows = privatize_ray(given, memoized).take_all()
+    assert len({row["text"] for row in rows if row["text"] is not None}) > 5
+    assert len({row["text"] for row in rows if row["id"] >= 32}) == 1
 
 
 # Failures

@@ -25,6 +25,7 @@ from hf_dxprivacy.distributed import privatize_spark
 from hf_dxprivacy.distributed.rows import row_keys
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
+from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
@@ -32,6 +33,7 @@ from hf_dxprivacy.slots import TagColumnSelector
 from hf_dxprivacy.spaces import EmbeddingSpace
 from java import java_version
 from machine import THREAD_VARIABLES
+from small_pools import LABELS, SENTENCES, small_pool
 
 pyspark = pytest.importorskip("pyspark", reason="Spark is not installed (extra: spark)")
 
@@ -166,6 +168,21 @@ def test_parquet_becomes_the_parquet_that_one_process_makes(
     assert [row.released for row in found] == alone["released"].to_pylist()
     assert found[0].title != found[1].title, "equal texts share their noise"
     assert found[0].title != expected[0].title
+
+
+def test_whole_sentences_are_those_of_one_process(spark: Any) -> None:
+    rows = [(at, SENTENCES[at], LABELS[at]) for at in range(30)] + [(30, None, LABELS[0])]
+    given = spark.createDataFrame(rows, "id long, text string, topic string").repartition(3)
+    privatizer = SentencePrivatizer(
+        small_pool(), epsilon=0.7, label_column="topic", refill=True, seed=5
+    )
+    found = released(privatize_spark(given, privatizer, id_column="id"))
+    ids, texts, topics = zip(*rows, strict=True)
+    alone = privatizer({"text": list(texts), "topic": list(topics)}, ids)["text"]
+    assert found == dict(zip(ids, alone, strict=True))
+    unseeded = SentencePrivatizer(small_pool(), epsilon=0.7, label_column="topic")
+    job = privatize_spark(given, unseeded, id_column="id")
+    assert released(job) == released(job), "computed twice, and one release"
 
 
 def test_slots_come_with_their_masks(spark: Any, euclidean_space: EmbeddingSpace) -> None:
