@@ -111,6 +111,8 @@ def test_command_line_of_the_readme_runs(tmp_path: Path, hub: HubServer) -> None
     released = (tmp_path / "out.csv").read_text("utf-8").splitlines()
     assert released[0] == "text"
     assert re.fullmatch(r"\S+ \S+ \S+ \S+\.", released[1])
+    done = run(tmp_path, hub, "-m", "hf_dxprivacy", *commands()[4], "--overwrite")
+    assert "any text against any other: ε ≤ 12\n" in done.stderr
 
 
 @pytest.mark.slow
@@ -126,7 +128,7 @@ def test_command_line_of_the_hub_runs(tmp_path: Path, hub: HubServer) -> None:
 
 @pytest.mark.slow
 def test_commands_that_look_at_an_epsilon_run(tmp_path: Path, hub: HubServer) -> None:
-    calibrate, audit, page = commands()[4:]
+    calibrate, audit, page = commands()[5:]
     run(tmp_path, hub, "-m", "hf_dxprivacy", *calibrate, "--words", "20")
     assert "<html" in (tmp_path / "report.html").read_text("utf-8")
     audit[audit.index("--inputs") + 1] = "20"
