@@ -143,7 +143,6 @@ _MEMOIZED_TEXTS = {
     "agree in this, and only while the key stays secret.",
 }
 
-# What a mechanism says of words, said of the entries of a pool.
 _OF_ENTRIES = (
     ("a word that it lacks is one more word", "the unknown entry is one more"),
     (r"\b([Aa]) word\b", r"\1n entry"),
@@ -151,6 +150,13 @@ _OF_ENTRIES = (
     (r"\bword\b", "entry"),
     (r"\b([Tt]he|this) space\b", r"\1 pool"),
 )
+
+
+def of_entries(sentence: str) -> str:
+    """Return what a mechanism says of words and its space, said of entries and a pool."""
+    for pattern, entry in _OF_ENTRIES:
+        sentence = re.sub(pattern, entry, sentence)
+    return sentence
 
 
 def sentence_disclosures(
@@ -186,11 +192,7 @@ def sentence_disclosures(
         f"The noise of different {units} is independent; bounds of several {units} of one person, "
         "columns and releases add up.",
     ]
-    for sentence in bare:
-        if sentence not in ALWAYS[:2]:
-            for pattern, entry in _OF_ENTRIES:
-                sentence = re.sub(pattern, entry, sentence)
-            found.append(sentence)
+    found += [of_entries(sentence) for sentence in bare if sentence not in ALWAYS[:2]]
     if label_column:
         counts = " to ".join(f"{size:,}" for size in sorted({min(sizes), max(sizes)}))
         found.append(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hf_dxprivacy import randomness
 from hf_dxprivacy._runtime import CPU, lazy_property
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
-from hf_dxprivacy.guarantee import PrivacyGuarantee, sentence_disclosures
+from hf_dxprivacy.guarantee import PrivacyGuarantee, of_entries, sentence_disclosures
 from hf_dxprivacy.hub import HubOptions
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from hf_dxprivacy.privatizers.batch import BINS, EncodedColumn, Ids, RowIds, TextCounts
@@ -236,6 +236,7 @@ class SentencePrivatizer(Privatizer):
         return replace(
             bare,
             epsilon=max(law.certified_epsilon for law in laws),
+            metric=of_entries(bare.metric),
             unit=self.unit,
             # A text that is equal to another one of its user can be told from one that is not.
             ldp_epsilon=math.inf if self.memoize == "user" else bare.ldp_epsilon,
