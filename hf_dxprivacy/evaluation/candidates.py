@@ -37,6 +37,8 @@ QUICK = ("hierarchical", "calibrated", "tem", "krr")
 
 # Words that stand for running text, and draws of each where the law is not known.
 QUANTILES, DRAWS = 150, 40
+# Quarters of octaves above the usual ε.
+FARTHER = 32
 # Zipf–Mandelbrot: a word of rank r is as frequent as 1/(r + this).
 SHIFT = 2.7
 
@@ -238,24 +240,38 @@ def matched(
     """
     words, counts = np.unique(running_words(space), return_counts=True)
     grid, found = epsilon_grid(space, name)[::-1], dict[int, float]()
-    create_mechanism(name, space, grid[-1])
+    # Some have noise for large ε only.
+    grid += [grid[-1] * 2.0 ** (octave / 4.0) for octave in range(1, FARTHER)]
 
     def share(at: int) -> float:
         if at not in found:
             found[at] = _staying(space, name, grid[at], words, counts, rng)
         return found[at]
 
-    chosen = []
-    for target in staying:
-        low, high = 0, len(grid) - 1
+    def first(target: float, low: int = 0) -> int:
+        high = len(grid) - FARTHER
+        if share(high) < target:
+            low, high = high, len(grid) - 1
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if share(middle) < target else (low, middle)
-        at = min((k for k in (low - 1, low) if k >= 0), key=lambda k: abs(share(k) - target))
+        return low
+
+    chosen = []
+    for target in staying:
+        high = first(target)
+        at = min((k for k in (high - 1, high) if k >= 0), key=lambda k: abs(share(k) - target))
         if abs(share(at) - target) <= SLACK:
-            chosen.append(float(f"{grid[at]:.3g}"))
-    # One that never comes near any share is shown at the ends of what it does.
-    return sorted(set(chosen)) or [float(f"{grid[k]:.3g}") for k in (len(grid) // 2, -1)]
+            chosen.append(at)
+    # One that never comes near any share is shown at the least ε that it can have.
+    chosen = chosen or [first(0.0)]
+    create_mechanism(name, space, grid[chosen[0]])
+    return sorted({_rounded(grid[at]) for at in chosen})
+
+
+def _rounded(epsilon: float) -> float:
+    """Return an ε with three digits, not below it."""
+    return float(upward(epsilon, 3))
 
 
 def _staying(

@@ -1,12 +1,13 @@
 """What of a claim holds, by verification, and how often words are guessed all the same."""
 
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from hf_dxprivacy.audit import reconstruction, verify_guarantee
+from hf_dxprivacy.audit import reconstruction, verify_claim, verify_guarantee
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.evaluation.candidates import Candidate
 from hf_dxprivacy.evaluation.scores import Effort
@@ -15,14 +16,27 @@ from hf_dxprivacy.results import Interval
 
 # Probability, at most, with which draws accuse a claim that is true.
 FALSE_ALARM = 1e-3
+# Releases by which a claim is verified where there is no mechanism, at least.
+LEAST_RUNS = 1000
 # Draws from each word for the Bayes adversary, where no law is known.
 DRAWS = 100
 
 EXACT, BY_DRAWS, FALSE, OPEN = "exact", "draws", "claim not true", "not checked"
 
 
-def verified(candidate: Candidate, effort: Effort, rng: np.random.Generator) -> tuple[str, str]:
+def verified(
+    candidate: Candidate,
+    effort: Effort,
+    rng: np.random.Generator,
+    inputs: Callable[[str], list[str]],
+) -> tuple[str, str]:
     """Return whether the claim of a candidate was verified, and how, in a sentence.
+
+    Args:
+        candidate: Whose claim.
+        effort: How much is looked at.
+        rng: Source of choices, and of draws from a mechanism.
+        inputs: Returns words or texts to draw for, of a unit, where there is no mechanism.
 
     Returns:
         "exact": the laws of pairs of inputs keep it. "draws": no draw speaks against it. "claim
@@ -30,9 +44,7 @@ def verified(candidate: Candidate, effort: Effort, rng: np.random.Generator) -> 
     """
     mechanism = candidate.mechanism
     if mechanism is None:
-        return OPEN, "there is nothing to check it by"
-    if not math.isfinite(mechanism.certified_epsilon):
-        return OPEN, "nothing is claimed"
+        return _claimed(candidate, effort, rng, inputs(candidate.unit))
     try:
         found = _checked(mechanism, effort, rng)
     except InvalidValueError as error:
@@ -59,6 +71,25 @@ def _checked(mechanism: Mechanism, effort: Effort, rng: np.random.Generator) -> 
         except InvalidValueError:  # a law without an exact check
             return verify_guarantee(mechanism, method="sampling", **options)
     return verify_guarantee(mechanism, **options)
+
+
+def _claimed(
+    candidate: Candidate, effort: Effort, rng: np.random.Generator, inputs: list[str]
+) -> tuple[str, str]:
+    """Verify what is claimed of a program by as many draws as it has time for."""
+    claim = getattr(candidate.privatizer, "claim", math.inf)
+    if not callable(claim) and not math.isfinite(claim):
+        return OPEN, "nothing is claimed"
+    start = time.perf_counter()
+    candidate.release(inputs)
+    runs = int(effort.seconds * len(inputs) / max(time.perf_counter() - start, 1e-6))
+    if runs < LEAST_RUNS or len(inputs) < 2:
+        return OPEN, f"it is too slow for {LEAST_RUNS:,} releases in {effort.seconds:g} seconds"
+    runs = min(runs, effort.draws)
+    found = verify_claim(
+        candidate.privatizer, claim, inputs, runs=runs, false_alarm=FALSE_ALARM, rng=rng
+    )
+    return (BY_DRAWS if found.holds else FALSE), str(found)
 
 
 def guessed(

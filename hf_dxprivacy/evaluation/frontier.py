@@ -232,7 +232,7 @@ def _measured(
         figures |= {"b1": Interval(1.0, 1.0, 1.0), "b10": Interval(1.0, 1.0, 1.0)}
     elif mechanism is not None and candidate.unit == "word" and bench.frequencies:
         figures |= guessed(mechanism, bench.frequencies, bench.rng("bayes"))
-    state, how = verified(candidate, bench.effort, bench.rng("verification"))
+    state, how = verified(candidate, bench.effort, bench.rng("verification"), bench.inputs)
     local, many = candidate.local, bench.median_words if candidate.unit == "word" else 1.0
     return Compared(
         mechanism=candidate.name,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.audit import author_attribution, membership_inference
 from hf_dxprivacy.audit.inputs import blocks
+from hf_dxprivacy.evaluation.candidates import running_words
 from hf_dxprivacy.evaluation.learners import Learner
 from hf_dxprivacy.evaluation.material import Material, words_of
 from hf_dxprivacy.results import EXTRA, Interval, mean_interval, share_interval
@@ -43,6 +44,7 @@ class Effort:
         inputs: Words whose laws are compared to verify a claim.
         draws: By which claims are verified where no law is known.
         members: Texts of the membership attack, at most; 0 for none.
+        seconds: That draws from a program may take, about.
     """
 
     rows: int = 5000
@@ -53,11 +55,12 @@ class Effort:
     inputs: int = 100
     draws: int = 200_000
     members: int = 2000
+    seconds: float = 60.0
 
 
 QUICK = Effort(
     *(1000, 40_000, 20, 25),
-    *(500, 40, 40_000, 0),
+    *(500, 40, 40_000, 0, 10.0),
 )
 
 
@@ -125,6 +128,17 @@ class Bench:
         """Share of running words that the space lacks."""
         words = [w for k in self.material.sample.tolist() for w in self._words[k]]
         return float(np.mean(self._nearness.space.ids(words) < 0)) if words else 0.0
+
+    def inputs(self, unit: str) -> list[str]:
+        """Return words of the space with their nearest, or texts of the sample, to draw for."""
+        if unit != "word":
+            texts = self.material.texts
+            chosen = self.rng("inputs").permutation(self.material.sample)[: self.effort.inputs]
+            return list(dict.fromkeys(texts[k] for k in chosen))
+        space = self._nearness.space
+        words = dict.fromkeys(running_words(space, self.effort.inputs // 4).tolist())
+        near = (space.neighbours(word, 1)[0][0] for word in words)
+        return list(dict.fromkeys([*(space.words[word] for word in words), *near]))
 
     def rng(self, *about: str | int) -> np.random.Generator:
         """Return the generator of a split or an attacker: the same for every release."""

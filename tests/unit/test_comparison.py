@@ -150,6 +150,21 @@ def test_a_claim_that_is_not_true_is_the_first_thing_said(euclidean_space: Embed
     assert 'class="false">NOT TRUE' in found.report()
 
 
+def test_what_a_program_claims_is_held_to_its_draws(euclidean_space: EmbeddingSpace) -> None:
+    honest = DxPrivatizer(euclidean_space, "krr", 2.0)
+    others = [
+        External(honest.privatize, name="honest", claim=2.0),
+        External(honest.privatize, name="liar", claim=0.5),
+        External(str.upper, name="copier", claim=lambda a, b: 1.0),
+        External(str.upper, name="modest", claim=math.inf),
+    ]
+    found = run(labelled(euclidean_space), euclidean_space, mechanisms=[], others=others)
+    assert [row.verified for row in found.rows[1:]] == [
+        *("draws", "claim not true", "claim not true", "not checked")
+    ]  # fmt: skip
+    assert found.headline.startswith("CLAIM NOT TRUE: liar, copier. ")
+
+
 def test_pools_and_programs_stand_in_the_same_table(euclidean_space: EmbeddingSpace) -> None:
     data = labelled(euclidean_space)
     pool = SentencePool.from_sentences(
