@@ -52,6 +52,10 @@ class SentenceEncoder(ABC):
         """The arrays by name that are stored in the pool."""
         return {}
 
+    def known_shares(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return the share of known words of each text, (m,); 1 for an encoder of any text."""
+        return np.ones(len(texts))
+
     def fitted(self, sentences: Sequence[str]) -> "SentenceEncoder":
         """Return the encoder for a pool of these public sentences."""
         del sentences
@@ -90,19 +94,28 @@ class WordEncoder(SentenceEncoder):
         """Return this encoder with weights by the frequencies of words in some sentences."""
         if self._weights is not None:
             return self
-        ids = self._looked_up(sentences)[0]
-        counts = np.bincount(ids, minlength=len(self.space)).astype(np.float64)
+        counts = np.zeros(len(self.space))
+        for start in range(0, len(sentences), TEXTS):
+            ids = self._looked_up(sentences[start : start + TEXTS])[0]
+            counts += np.bincount(ids, minlength=len(counts))
         # Words that do not occur are as rare as one that occurs once.
         shares = np.maximum(counts, 1.0) / max(1.0, counts.sum())
         weights = (SMOOTHING / (SMOOTHING + shares)).astype(np.float16)
         return WordEncoder(self.space, weights)
+
+    def known_shares(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return the share of the words of each text that the space has, (m,)."""
+        parts = [self._looked_up(texts[i : i + TEXTS])[1:] for i in range(0, len(texts), TEXTS)]
+        known, words = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0))
+        shares: NDArray[np.float64] = known / np.maximum(words, 1)
+        return shares
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return (m, n) float64; see `SentenceEncoder`."""
         sums = np.zeros((len(texts), self.space.dim))
         for start in range(0, len(texts), TEXTS):
             part = sums[start : start + TEXTS]
-            ids, lengths = self._looked_up(texts[start : start + TEXTS])
+            ids, lengths, _ = self._looked_up(texts[start : start + TEXTS])
             points = np.asarray(self.space.vectors[ids], dtype=np.float64)
             if self._weights is not None:
                 points *= self._weights[ids][:, None]
@@ -111,14 +124,14 @@ class WordEncoder(SentenceEncoder):
                 part[some] = np.add.reduceat(points, (np.cumsum(lengths) - lengths)[some])
         return _normalized(sums)
 
-    def _looked_up(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows of all known words, and how many of them each text has."""
+    def _looked_up(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], ...]:
+        """Return the rows of all known words, and how many of them, and words, each text has."""
         reader = RowReader()
         rows = [reader.read_text(text) for text in texts]
         ids = look_up_rows(rows, self.space)
         before = np.append(0, np.cumsum(ids >= 0))
         ends = np.cumsum([0, *(len(row.words) for row in rows)])
-        return ids[ids >= 0], np.diff(before[ends])
+        return ids[ids >= 0], np.diff(before[ends]), np.diff(ends)
 
     @property
     def digest(self) -> str:

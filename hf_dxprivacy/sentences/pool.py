@@ -3,8 +3,6 @@
 import hashlib
 import json
 import logging
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,10 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy._runtime import lazy_property, require
+from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import (
     ArtifactError,
-    InvalidTypeError,
     InvalidValueError,
     require_at_least,
 )
@@ -31,6 +28,14 @@ from hf_dxprivacy.hub.artifact import (
 )
 from hf_dxprivacy.hub.atomic import atomic_write
 from hf_dxprivacy.search import ExactSearch
+from hf_dxprivacy.sentences.cleaning import (
+    WORDS,
+    cells_of,
+    clean_sentences,
+    lines_of,
+    plain,
+    split_sentences,
+)
 from hf_dxprivacy.sentences.encoders import ENCODERS, SentenceEncoder, WordEncoder
 from hf_dxprivacy.sentences.labels import (
     as_label,
@@ -39,20 +44,22 @@ from hf_dxprivacy.sentences.labels import (
     rows_of_label,
     stored_labels,
 )
+from hf_dxprivacy.sentences.projection import (
+    encode_blocks,
+    held_back_cosines,
+    label_axes,
+    principal_axes,
+    projected,
+    quartiles,
+)
 from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
-from hf_dxprivacy.text import RowReader, shape_of
-from hf_dxprivacy.text.slurs import is_slur
 
 logger = logging.getLogger(__name__)
 
 ARRAYS = "encoder.safetensors"
 DIMENSIONS = 64
-# Words of a sentence of a pool: fewer say too little, more are seldom one sentence.
-WORDS = (3, 40)
-
-# Shapes of words that may name a person, who did not agree to be in a pool that is published.
-_PERSONAL = {"<email>", "<phone>", "<handle>"}
-_SPACES = re.compile(r"\s+")
+# A sentence of which the encoder knows a smaller share of the words is in another language.
+KNOWN = 0.5
 
 
 def is_pool(name_or_path: str | Path) -> bool:
@@ -72,76 +79,6 @@ def is_pool(name_or_path: str | Path) -> bool:
     with source.errors_named():
         provenance = read_config(source.folder).get("provenance")
     return isinstance(provenance, dict) and provenance.get("entries") == "sentences"
-
-
-def split_sentences(text: str, language: str = "en") -> list[str]:
-    """Split a text into its sentences.
-
-    A piece without a letter, such as the number of an item of a list, belongs to the sentence that
-    follows; at the end, to the one before.
-
-    Args:
-        text: Any text.
-        language: Its language, as a code of ISO 639-1; decides on abbreviations.
-
-    Returns:
-        The sentences without the spaces around them; none for a text of spaces only.
-
-    Raises:
-        MissingExtraError: If sentencex is not installed.
-    """
-    sentences: list[str] = []
-    start = ""
-    for piece in require("sentencex", "sentences").segment(language, text):
-        start += piece
-        if any(map(str.isalpha, start)):
-            sentences.append(start.strip())
-            start = ""
-    if start.strip():
-        sentences[-1:] = [" ".join([*sentences[-1:], start.strip()])]
-    return sentences
-
-
-def _plain(sentence: str) -> str:
-    return _SPACES.sub(" ", sentence.encode("utf-8", "replace").decode()).strip()
-
-
-def clean_sentences(
-    sentences: Iterable[str], words: tuple[int, int] = WORDS
-) -> tuple[list[str], dict[str, int]]:
-    """Leave out what a pool should not hold.
-
-    Args:
-        sentences: Public sentences; line breaks and runs of spaces become one space.
-        words: The least and the largest number of words of a sentence.
-
-    Returns:
-        Those that stay, each once, in order; and how many were left out by reason: "length",
-        "duplicates", "slurs", "personal data" (an e-mail address, telephone number or handle).
-
-    Raises:
-        InvalidTypeError: If it is a single string, or an entry is no string.
-    """
-    if isinstance(sentences, str):
-        raise InvalidTypeError("expected a sequence of sentences, got one string; pass a list")
-    reader, kept, reasons = RowReader(), dict[str, None](), Counter[str]()
-    for sentence in sentences:
-        if not isinstance(sentence, str):
-            raise InvalidTypeError(f"expected sentences, got a {type(sentence).__name__}")
-        text = _plain(sentence)
-        row = reader.read_text(text)
-        shapes = (shape_of(word, row.before(at), at == 0) for at, word in enumerate(row.words))
-        if not words[0] <= len(row.words) <= words[1]:
-            reasons["length"] += 1
-        elif text in kept:
-            reasons["duplicates"] += 1
-        elif any(map(is_slur, row.words)):
-            reasons["slurs"] += 1
-        elif not _PERSONAL.isdisjoint(shapes):
-            reasons["personal data"] += 1
-        else:
-            kept[text] = None
-    return list(kept), dict(reasons)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -179,14 +116,17 @@ class SentencePool(Publishable):
         method: str = "ward",
         words: tuple[int, int] = WORDS,
         labelled: tuple[Sequence[str], Sequence[Any]] | None = None,
+        held_back: Sequence[str] | None = None,
         provenance: Mapping[str, Any] | None = None,
         progress: bool = True,
     ) -> "SentencePool":
         """Make a pool of public sentences.
 
-        They are cleaned (`clean_sentences`), encoded, reduced to their principal components, or to
-        the directions that labels of public texts depend on, and laid out in a tree. Everything is
-        made from the sentences, so these must be public: a release is one of them, word by word.
+        They are cleaned (`clean_sentences`); with word vectors, those are left out too of which
+        fewer than half of the words are known ("language"). Then they are encoded, reduced to their
+        principal components, or to the directions that labels of public texts depend on, and laid
+        out in a tree. Everything is made from the sentences, so these must be public: a release is
+        one of them, word by word.
 
         Args:
             sentences: The sentences, 10,000 or more for a pool that says something. From 40,000 on
@@ -200,6 +140,8 @@ class SentencePool(Publishable):
             words: The least and the largest number of words of a sentence.
             labelled: Public texts and their labels. Their components by partial least squares take
                 the place of principal ones, so that texts of one label are near to each other.
+            held_back: Public texts of the kind that will be released; the card says how near they
+                are (`coverage`). Without them some sentences are held back in turn for that.
             provenance: Where the sentences come from, and under which licence.
             progress: Show a progress bar.
 
@@ -212,45 +154,37 @@ class SentencePool(Publishable):
         if labels is not None and not isinstance(sentences, str):
             sentences = list(sentences)
         kept, left_out = clean_sentences(sentences, words)
-        label_of = None if labels is None else labelled_texts(map(_plain, sentences), labels)
+        label_of = None if labels is None else labelled_texts(map(plain, sentences), labels)
         like = encoder if isinstance(encoder, SentencePool) else None
         if isinstance(encoder, SentencePool):
             encoder = encoder.encoder
         if not isinstance(encoder, SentenceEncoder):
             encoder = WordEncoder(encoder)
         encoder = encoder.fitted(kept)
-        vectors = encoder.encode(kept)
-        known = np.any(vectors != 0, axis=1)
-        if unknown := int((~known).sum()):
-            left_out["unknown"] = unknown
+        shares = encoder.known_shares(kept)
+        vectors = encode_blocks(encoder, kept)
+        known = (shares >= KNOWN) & np.any(vectors != 0, axis=1)
+        left_out |= {"language": int((shares < KNOWN).sum())}
+        left_out |= {"unknown": len(kept) - left_out["language"] - int(known.sum())}
+        left_out = _told(left_out)
         if not known.any():
             reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
             raise InvalidValueError(f"no sentence is left for a pool: {reasons or 'there is none'}")
-        if left_out:
-            logger.info("left out of the pool: %s", left_out)
         kept, vectors = [kept[i] for i in np.flatnonzero(known)], vectors[known]
-        offset: NDArray[Any]
-        projection: NDArray[Any]
         if like is not None:
             offset, projection = like.offset, like.projection
         elif labelled is None:
-            offset = vectors.mean(axis=0)
-            # From the covariance: d is some hundreds, N up to millions.
-            centred = vectors - offset
-            _, axes = np.linalg.eigh(centred.T @ centred)
-            projection = axes[:, ::-1][:, :dimensions]
+            offset, projection = principal_axes(vectors, dimensions)
         else:
-            offset, projection = _label_directions(
-                encoder.encode(labelled[0]), labelled[1], dimensions
-            )
-        offset, projection = offset.astype(np.float32), projection.astype(np.float32)
-        points = _projected(vectors, offset, projection)
+            offset, projection = label_axes(encoder.encode(labelled[0]), labelled[1], dimensions)
+        points = projected(vectors, offset, projection)
+        del vectors
         described = dict(provenance or {}) | {"entries": "sentences", "left_out": left_out}
-        space = EmbeddingSpace.from_vectors(kept, points, provenance=described)
+        space = EmbeddingSpace(tuple(kept), points, provenance=described)
         known_labels = None if label_of is None else tuple(label_of[text] for text in kept)
-        return cls(
-            space.build_hierarchy(method, progress), encoder, offset, projection, known_labels
-        )
+        tree = space.build_hierarchy(method, progress)
+        pool = cls(tree, encoder, offset, projection, known_labels)
+        return pool._covering(held_back)
 
     @classmethod
     def union(
@@ -332,25 +266,41 @@ class SentencePool(Publishable):
 
         Raises:
             InvalidValueError: If there is no such column.
+            InvalidTypeError: If a cell is no text and not missing.
+            MissingExtraError: If sentencex is not installed.
         """
-        labels: list[Any] | None = None if label_column is None else []
-
-        def sentences() -> Iterable[str]:
-            for row in dataset:
-                for name in filter(None, (column, label_column)):
-                    if name not in row:
-                        raise InvalidValueError(
-                            f"there is no column {name!r}; columns are {', '.join(map(repr, row))}"
-                        )
-                if row[column] is not None:
-                    found = split_sentences(row[column])
-                    if labels is not None and label_column is not None:
-                        labels.extend([row[label_column]] * len(found))
-                    yield from found
-
+        columns = (column,) if label_column is None else (column, label_column)
+        pairs = (
+            (sentence, label)
+            for text, *label in cells_of(dataset, columns)
+            for sentence in split_sentences(text or "")
+        )
+        if label_column is None:
+            return cls.from_sentences((sentence for sentence, _ in pairs), **arguments)
         # All of them, since their labels are known only then.
-        given = sentences() if labels is None else list(sentences())
-        return cls.from_sentences(given, labels=labels, **arguments)
+        found = list(pairs)
+        return cls.from_sentences(
+            [sentence for sentence, _ in found],
+            labels=[label for _, (label,) in found],
+            **arguments,
+        )
+
+    @classmethod
+    def from_file(cls, path: str | Path, **arguments: Any) -> "SentencePool":
+        """Make a pool of the sentences of a public text file.
+
+        Args:
+            path: A file in UTF-8, plain or compressed by gzip, each line of which is a sentence or
+                a paragraph, which is split into its sentences.
+            **arguments: As for `from_sentences`.
+
+        Raises:
+            InvalidValueError: If it cannot be read, is truncated or in another encoding; names the
+                line.
+            MissingExtraError: If sentencex is not installed.
+        """
+        sentences = (sentence for line in lines_of(path) for sentence in split_sentences(line))
+        return cls.from_sentences(sentences, **arguments)
 
     def __len__(self) -> int:
         return len(self.space)
@@ -369,7 +319,7 @@ class SentencePool(Publishable):
         Args:
             texts: Any texts.
         """
-        return _projected(self.encoder.encode(texts), self.offset, self.projection)
+        return projected(self.encoder.encode(texts), self.offset, self.projection)
 
     def look_up(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Return (m,) int64 rows of the nearest entries; −1, the unknown entry, for no vector.
@@ -408,10 +358,19 @@ class SentencePool(Publishable):
         rows, cosines = self.nearest(texts)
         known = rows >= 0
         found = {"unknown": float(1 - known.mean()) if len(rows) else 0.0}
-        if known.any():
-            quartiles = np.quantile(cosines[known], (0.25, 0.5, 0.75))
-            found |= dict(zip(("25%", "50%", "75%"), map(float, quartiles), strict=True))
+        found |= quartiles(cosines[known])
         return found
+
+    def _covering(self, texts: Sequence[str] | None) -> "SentencePool":
+        """Return this pool with a measurement of `coverage` in its provenance."""
+        if texts is None:
+            cosines = held_back_cosines(self.space.vectors)
+            found = {"of": "its own sentences, each held back in turn", "texts": len(cosines)}
+            found |= quartiles(cosines)
+        else:
+            found = {"of": "public texts held back", "texts": len(texts), **self.coverage(texts)}
+        provenance = self.space.provenance | {"coverage": found}
+        return replace(self, space=self.space._with(provenance=provenance))
 
     @lazy_property
     def _search(self) -> ExactSearch:
@@ -556,34 +515,15 @@ def _unpickled(
     return SentencePool(space, encoder, offset, projection, stored)
 
 
-def _projected(
-    vectors: NDArray[np.float64], offset: NDArray[np.float32], projection: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Return the points of vectors, row by row; zeros for zeros.
-
-    A product of matrices may round otherwise for another number of rows, and a text must find the
-    same entry whatever is released beside it. In float64 the difference is far below what float32
-    keeps, and a tie within it is as good as any.
-    """
-    points = (vectors - offset) @ projection.astype(np.float64)
-    lengths = np.linalg.norm(points, axis=1, keepdims=True)
-    usable = np.any(vectors != 0, axis=1, keepdims=True) & (lengths > 1e-12)
-    return np.where(usable, points / np.where(usable, lengths, 1.0), 0.0).astype(np.float32)
-
-
-def _label_directions(
-    vectors: NDArray[np.float64], labels: Sequence[Any], dimensions: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return offset and projection of partial least squares from vectors to labels."""
-    if len(vectors) != len(labels) or len(set(labels)) < 2:
-        raise InvalidValueError(
-            f"expected a label for each of {len(vectors)} labelled texts, and two different ones "
-            f"at least; got {len(labels)} labels, {len(set(labels))} of them different"
+def _told(left_out: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts above zero, having logged them."""
+    counts = {reason: count for reason, count in left_out.items() if count}
+    if counts:
+        logger.info("left out of the pool: %s", counts)
+    if counts.get("personal data"):
+        logger.warning(
+            "left %d sentences with an e-mail address, telephone number or handle out of the pool; "
+            "names and addresses of people are not recognised, so look for them before you publish",
+            counts["personal data"],
         )
-    names = sorted(set(labels), key=str)
-    targets = np.array([[label == name for name in names] for label in labels], dtype=np.float64)
-    regression = require("sklearn.cross_decomposition", "audit").PLSRegression(
-        n_components=min(dimensions, vectors.shape[1], len(vectors) - 1), scale=False
-    )
-    regression.fit(vectors, targets)
-    return vectors.mean(axis=0), regression.x_rotations_
+    return counts
