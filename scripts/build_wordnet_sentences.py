@@ -174,7 +174,8 @@ def build(sentences: Sequence[str], provenance: dict[str, Any]) -> SentencePool:
     )
     space = space.with_hierarchy(pool.space.hierarchy)
     projection = np.ascontiguousarray(pool.projection[:, :DIM])
-    return replace(pool, space=space, projection=projection)
+    # Measured again, where the points are now.
+    return replace(pool, space=space, projection=projection)._covering(None)
 
 
 def save(pool: SentencePool, folder: Path, licence: str) -> None:

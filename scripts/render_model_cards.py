@@ -1,17 +1,19 @@
-"""Render the cards in model_cards/ from what is stored with each space.
+"""Render the cards in model_cards/ from what is stored with each space, and each pool of sentences.
 
 python scripts/render_model_cards.py            render them, with their pictures
 python scripts/render_model_cards.py --check    fail if a card or picture is not of what is stored
 """
 
 import argparse
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
-from hf_dxprivacy import EmbeddingSpace
+from hf_dxprivacy import EmbeddingSpace, SentencePool
 from hf_dxprivacy.hub.artifact import read_json
 from hf_dxprivacy.hub.cards import draw_picture, figures_digest, space_card, stored_figures
 
@@ -23,6 +25,7 @@ CONFIGS = {
     name: ROOT / "hf_dxprivacy" / "builtin" / name / "config.json"
     for name in ("english", "wordnet-gloss", "wordnet-poincare")
 }
+POOLS = ("wordnet-sentences",)
 
 
 def main() -> int:
@@ -30,7 +33,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    stale = [name for name in CONFIGS if not (check if arguments.check else render)(name)]
+    stale = [
+        name for name in (*CONFIGS, *POOLS) if not (check if arguments.check else render)(name)
+    ]
     for name in stale:
         print(f"model_cards/{name}: run scripts/render_model_cards.py", file=sys.stderr)
     return int(bool(stale))
@@ -38,8 +43,11 @@ def main() -> int:
 
 def render(name: str) -> bool:
     """Write a card and its picture."""
-    card, figures = rendered(name)
     CARDS.mkdir(exist_ok=True)
+    if name in POOLS:
+        (CARDS / f"{name}.md").write_text(pool_card(name), "utf-8")
+        return True
+    card, figures = rendered(name)
     (CARDS / f"{name}.md").write_text(card, "utf-8")
     (CARDS / f"{name}.png").write_bytes(draw_picture(figures))
     return True
@@ -50,6 +58,8 @@ def check(name: str) -> bool:
 
     The picture itself is another one with every version of the fonts.
     """
+    if name in POOLS:
+        return (CARDS / f"{name}.md").read_text("utf-8") == pool_card(name)
     card, figures = rendered(name)
     with Image.open(CARDS / f"{name}.png") as image:
         drawn_from = image.info.get("Figures")
@@ -76,6 +86,16 @@ def rendered(name: str) -> tuple[str, dict[str, Any]]:
         branches=None if space.hierarchy is None else space.hierarchy.branches(space.words),
     )
     return card, figures
+
+
+def pool_card(name: str) -> str:
+    """Return the card of a pool of sentences, which has no picture."""
+    pool = SentencePool.from_pretrained(name)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / name
+        shutil.copytree(ROOT / "hf_dxprivacy" / "builtin" / name, folder)
+        pool.write_card(folder)
+        return (folder / "README.md").read_text("utf-8")
 
 
 if __name__ == "__main__":

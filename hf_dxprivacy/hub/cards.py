@@ -262,6 +262,7 @@ def space_card(
         index=_index(config.get("index")),
         # A word must not end the block that they are shown in.
         branches=branches and branches.replace("`", "'"),
+        facts=_pool_facts(provenance) if encoder else [],
         # A path tells about the machine.
         encoder=encoder and {**encoder, "name": re.sub(r"^/.*/", "", encoder["name"])},
         picture=picture,
@@ -440,6 +441,20 @@ def _index(index: Any) -> dict[str, Any] | None:
         raise ArtifactError(
             "the config does not say how good the index is; make it anew with space.build_index"
         ) from error
+
+
+def _pool_facts(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return rows for the card of a pool: how near texts are to it, and what was left out."""
+    facts = []
+    coverage: Any = provenance.get("coverage")
+    left_out = provenance.get("left_out")
+    with suppress(KeyError, TypeError, ValueError):
+        cosines = ", ".join(f"{float(coverage[name]):.2f}" for name in ("25%", "50%", "75%"))
+        texts = f"{int(coverage['texts']):,}, {coverage['of']}"
+        facts.append(("cosine to the nearest sentence", f"quartiles {cosines} (texts: {texts})"))
+    if isinstance(left_out, dict) and left_out:
+        facts.append(("left out", ", ".join(f"{count} {why}" for why, count in left_out.items())))
+    return facts
 
 
 def _pair(values: Any) -> list[float]:

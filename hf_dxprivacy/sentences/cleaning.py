@@ -18,6 +18,8 @@ WORDS = (3, 40)
 
 # Shapes of words that may name a person, who did not agree to be in a pool that is published.
 _PERSONAL = {"<email>", "<phone>", "<handle>"}
+# Seven digits or more in a row, whatever stands between them: most telephone and account numbers.
+_LONG_NUMBER = re.compile(r"\d(?:[ ()/.-]{0,3}\d){6}")
 _SPACES = re.compile(r"\s+")
 
 
@@ -65,7 +67,8 @@ def clean_sentences(
 
     Returns:
         Those that stay, each once, in order; and how many were left out by reason: "length",
-        "duplicates", "slurs", "personal data" (an e-mail address, telephone number or handle).
+        "duplicates", "slurs", "personal data" (an e-mail address, a handle, or a telephone or
+        other number of seven digits or more).
 
     Raises:
         InvalidTypeError: If it is a single string, or an entry is no string.
@@ -85,7 +88,7 @@ def clean_sentences(
             reasons["duplicates"] += 1
         elif any(map(is_slur, row.words)):
             reasons["slurs"] += 1
-        elif not _PERSONAL.isdisjoint(shapes):
+        elif _LONG_NUMBER.search(text) or not _PERSONAL.isdisjoint(shapes):
             reasons["personal data"] += 1
         else:
             kept[text] = None

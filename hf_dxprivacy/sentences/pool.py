@@ -59,7 +59,7 @@ logger = logging.getLogger(__name__)
 ARRAYS = "encoder.safetensors"
 DIMENSIONS = 64
 # A sentence of which the encoder knows a smaller share of the words is in another language.
-KNOWN = 0.5
+KNOWN = 0.7
 
 
 def is_pool(name_or_path: str | Path) -> bool:
@@ -123,7 +123,7 @@ class SentencePool(Publishable):
         """Make a pool of public sentences.
 
         They are cleaned (`clean_sentences`); with word vectors, those are left out too of which
-        fewer than half of the words are known ("language"). Then they are encoded, reduced to their
+        fewer than 70 % of the words are known ("language"). Then they are encoded, reduced to their
         principal components, or to the directions that labels of public texts depend on, and laid
         out in a tree. Everything is made from the sentences, so these must be public: a release is
         one of them, word by word.
@@ -522,7 +522,7 @@ def _told(left_out: Mapping[str, int]) -> dict[str, int]:
         logger.info("left out of the pool: %s", counts)
     if counts.get("personal data"):
         logger.warning(
-            "left %d sentences with an e-mail address, telephone number or handle out of the pool; "
+            "left %d sentences with an e-mail address, handle or long number out of the pool; "
             "names and addresses of people are not recognised, so look for them before you publish",
             counts["personal data"],
         )

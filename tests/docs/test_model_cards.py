@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from hf_dxprivacy.sentences import builtin_pools
 from hf_dxprivacy.spaces import builtin_names
 from hub_server.cards import check_card
 from machine import PATIENCE
@@ -30,7 +31,9 @@ def check(root: Path) -> "subprocess.CompletedProcess[str]":
 
 
 def test_cards_are_of_spaces_that_ship() -> None:
-    assert sorted(card.stem for card in CARDS.glob("*.md")) == sorted(builtin_names())
+    assert sorted(card.stem for card in CARDS.glob("*.md")) == sorted(
+        (*builtin_names(), *builtin_pools())
+    )
 
 
 def test_cards_are_what_the_script_renders() -> None:
@@ -48,6 +51,9 @@ def copied(tmp_path: Path) -> Path:
         folder = tmp_path / "hf_dxprivacy" / "builtin" / name
         folder.mkdir(parents=True)
         shutil.copy(ROOT / "hf_dxprivacy" / "builtin" / name / "config.json", folder)
+    for name in builtin_pools():
+        pool = Path("hf_dxprivacy", "builtin", name)
+        shutil.copytree(ROOT / pool, tmp_path / pool)
     return tmp_path
 
 
@@ -66,6 +72,14 @@ def test_the_check_finds_a_picture_of_other_figures(copied: Path) -> None:
     done = check(copied)
     assert done.returncode == 1
     assert done.stderr == "model_cards/wordnet-poincare: run scripts/render_model_cards.py\n"
+
+
+def test_the_built_in_pool_has_a_card_that_the_hub_takes() -> None:
+    card = (CARDS / "wordnet-sentences.md").read_text("utf-8")
+    assert check_card(card) == ([], [])
+    assert "license_name: wordnet\n" in card
+    for told in ("12,180 public sentences", "| cosine to the nearest sentence |", "`english`"):
+        assert told in card
 
 
 @pytest.mark.parametrize("name", builtin_names())

@@ -1,7 +1,9 @@
 """Pools of sentences, and privatizers that release whole sentences."""
 
+import gzip
 import json
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -129,6 +131,89 @@ def test_a_pool_of_a_dataset(words: EmbeddingSpace) -> None:
     assert pool.sentences == ("I liked the soup a lot.", "I liked the film a lot.")
     with pytest.raises(InvalidValueError, match="no column 'body'; columns are 'text'"):
         SentencePool.from_dataset(rows, "body", encoder=words)
+
+
+def test_cells_that_are_no_texts_are_named(words: EmbeddingSpace) -> None:
+    rows = [{"text": float("nan")}, {"text": "I liked the soup a lot."}]
+    assert len(SentencePool.from_dataset(iter(rows), encoder=words, progress=False)) == 1
+    with pytest.raises(InvalidTypeError, match="row 1, column 'text': expected a text, got a list"):
+        SentencePool.from_dataset([{"text": "a b c"}, {"text": ["d"]}], encoder=words)
+    with pytest.raises(InvalidTypeError, match="expected rows with columns, got a str; pass one"):
+        SentencePool.from_dataset({"train": rows}, encoder=words)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_pool_of_a_file(
+    words: EmbeddingSpace, tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    text = "I liked the soup a lot. I liked the film a lot.\r\n\n the train was cold and late"
+    (tmp_path / "reviews").write_bytes(pack(("\ufeff" + text).encode()))
+    pool = SentencePool.from_file(tmp_path / "reviews", encoder=words, progress=False)
+    assert pool.sentences == (
+        *("I liked the soup a lot.", "I liked the film a lot."),
+        "the train was cold and late",
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        (None, "reviews: cannot be read"),
+        (b"", "no sentence is left for a pool: there is none"),
+        (
+            b"the soup was cold\ncaf\xe9 was late",
+            "line 2: expected text in UTF-8, got the byte 0xe9",
+        ),
+        (gzip.compress(bytes(range(97, 122)) * 99)[:-12], "reviews: truncated or damaged after"),
+    ],
+)
+def test_files_that_are_no_texts(
+    words: EmbeddingSpace, tmp_path: Path, content: bytes | None, match: str
+) -> None:
+    if content is not None:
+        (tmp_path / "reviews").write_bytes(content)
+    with pytest.raises(InvalidValueError, match=match):
+        SentencePool.from_file(tmp_path / "reviews", encoder=words)
+
+
+def test_sentences_in_another_language_are_left_out() -> None:
+    sentences = [
+        "The soup was cold and the waiter was rude.",
+        "Das Wetter ist heute sehr schön, und wir gehen aus.",
+        "Le film était vraiment ennuyeux et trop long.",
+        "Фильм был очень скучным.",
+    ]
+    pool = SentencePool.from_sentences(sentences, "english", progress=False)
+    assert pool.sentences == tuple(sentences[:1])
+    assert pool.space.provenance["left_out"] == {"language": 3}
+
+
+def test_personal_data_is_left_out_loudly(
+    words: EmbeddingSpace, caplog: pytest.LogCaptureFixture
+) -> None:
+    private = ["the doctor is jo@example.org now", "please bring the soup to +49 30 1234567"]
+    with caplog.at_level("WARNING"):
+        pool = SentencePool.from_sentences([*SENTENCES, *private], words, progress=False)
+    assert pool.space.provenance["left_out"] == {"personal data": 2}
+    assert "left 2 sentences with an e-mail address, handle or long number" in caplog.text
+    assert "example" not in caplog.text
+
+
+def test_a_pool_says_how_near_texts_are_to_it(words: EmbeddingSpace) -> None:
+    pool = SentencePool.from_sentences(SENTENCES, words, progress=False)
+    found = pool.space.provenance["coverage"]
+    assert (found["of"], found["texts"]) == ("its own sentences, each held back in turn", 30)
+    cosines = pool.space.vectors @ pool.space.vectors.T
+    np.fill_diagonal(cosines, -1)
+    assert found["50%"] == pytest.approx(np.median(cosines.max(axis=1)), abs=1e-6)
+    texts = ["the soup was late", "日本語だけ"]
+    told = SentencePool.from_sentences(SENTENCES, words, held_back=texts, progress=False)
+    assert told.space.provenance["coverage"] == {
+        "of": "public texts held back",
+        "texts": 2,
+        **told.coverage(texts),
+    }
+    assert told.digest == pool.digest
 
 
 @pytest.mark.parametrize("sentences", [[], ["日本 語 だけ です"], ["a b"]])
@@ -311,6 +396,7 @@ def test_a_stored_pool_comes_back(stored: Path) -> None:
     card = (stored / "README.md").read_text("utf-8")
     assert "30 public sentences" in card
     assert pool.digest in card
+    assert "| cosine to the nearest sentence | quartiles 0." in card
     assert str(stored.parent) not in card
     privatizer = SentencePrivatizer(pool, epsilon=1.5, unit="sentence", seed=SEED)
     privatizer.save_pretrained(stored.parent / "privatizer", license="mit")
