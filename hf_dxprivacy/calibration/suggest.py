@@ -122,9 +122,10 @@ def epsilon_for_local_bound(
             "(suggest_epsilon), or take 'hierarchical'"
         )
     if bound(low) < 0:
+        least_bound = f"the least is {upward(bound(high))}, at ε = {high:.{DIGITS}g}"
         raise InvalidValueError(
-            f"no ε has a local bound of {local_epsilon:g} for {mechanism!r} on this space: the "
-            f"least is {upward(bound(high))}, at ε = {high:.{DIGITS}g}"
+            f"no ε has a local bound of {local_epsilon:g} for {mechanism!r} on this space: "
+            + (least_bound if bound(high) < math.inf else "it has no finite one")
         )
     rounding = Context(DIGITS, ROUND_FLOOR)
     found = rounding.create_decimal(repr(low))
