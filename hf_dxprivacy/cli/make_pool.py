@@ -41,6 +41,11 @@ def pool_arguments(parser: argparse.ArgumentParser) -> None:
     add("--label-column", metavar="NAME", help=about)
     about = "with labels: the components that they depend on, not the principal ones (extra audit)"
     add("--by-label", action="store_true", help=about)
+    about = (
+        "a file of public texts of the kind that will be released, in the same column, to see how "
+        "near they are; otherwise each sentence is compared with the others"
+    )
+    add("--held-back", metavar="FILE", help=about)
     add("--license", metavar="ID", help=LICENSE.replace("vectors", "sentences"))
     add("--source", metavar="TEXT", help="where the sentences come from, for the card")
 
@@ -77,6 +82,12 @@ def pool(args: argparse.Namespace) -> None:
     texts = as_texts(columns[0], args.input, args.text_column)
     labels = columns[1] if args.label_column else None
     sentences, of_text = _sentences(args, texts)
+    held_back = None
+    if args.held_back:
+        with usage():
+            others = find_input(args.held_back)
+        cells = read_columns(others, (args.text_column,))[0]
+        held_back = as_texts(cells, args.held_back, args.text_column)
     given = {"source": args.source, "licence": args.license, "language": args.language}
     made = SentencePool.from_sentences(
         *(sentences, encoder),
@@ -84,6 +95,7 @@ def pool(args: argparse.Namespace) -> None:
         dimensions=args.dimensions,
         method=args.method,
         labelled=(texts, labels) if labels is not None and args.by_label else None,
+        held_back=held_back,
         provenance={name: value for name, value in given.items() if value},
         progress=sys.stderr.isatty(),
     )

@@ -231,6 +231,17 @@ def test_a_pool_is_made_of_public_texts(folder: Path, capsys: pytest.CaptureFixt
     )
 
 
+def test_texts_that_are_held_back_measure_a_pool(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("public.txt").write_text("\n".join(SENTENCES))
+    assert main(["pool", "public.txt", "--output", "made", "--held-back", "in.csv"]) == 0
+    assert "cosine of 5 texts to the nearest sentence: 0." in capsys.readouterr().err
+    made = SentencePool.from_pretrained("made")
+    told = made.space.provenance["coverage"]
+    assert told == pytest.approx({"of": told["of"], "texts": 5, **made.coverage(TEXTS)})
+
+
 def test_labels_of_a_pool_restrict_a_release(folder: Path) -> None:
     labelled_file(folder)
     arguments = ["--label-column", "topic", "--dimensions", "4"]
