@@ -10,6 +10,7 @@ from hf_dxprivacy.evaluation.measurements import (
     correlation_scores,
     pivot,
 )
+from hf_dxprivacy.evaluation.readability import NgramModel, readability
 from hf_dxprivacy.evaluation.tasks import (
     SPLITS,
     TEXT_COLUMNS,
@@ -43,6 +44,7 @@ __all__ = [
     "External",
     "ExternalError",
     "Measurement",
+    "NgramModel",
     "Runs",
     "TextTask",
     "Version",
@@ -59,6 +61,7 @@ __all__ = [
     "random_words",
     "read_parts",
     "read_task",
+    "readability",
     "thinned",
     "versions",
 ]

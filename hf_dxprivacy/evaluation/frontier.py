@@ -1,7 +1,6 @@
 """Comparison of mechanisms on a user's own texts: what each keeps, and what it hides."""
 
 import hashlib
-import importlib
 import json
 import math
 import secrets
@@ -33,6 +32,7 @@ from hf_dxprivacy.evaluation.claims import guessed, verified
 from hf_dxprivacy.evaluation.comparison import Compared, Comparison
 from hf_dxprivacy.evaluation.learners import create_learner
 from hf_dxprivacy.evaluation.material import Material, prepare
+from hf_dxprivacy.evaluation.readability import NgramModel
 from hf_dxprivacy.evaluation.scores import QUICK, Bench, Effort, combined
 from hf_dxprivacy.hub.artifact import read_json, to_json
 from hf_dxprivacy.hub.atomic import atomic_write
@@ -196,17 +196,8 @@ def _bench(
         encoder = TransformersEncoder(encoder)
     return Bench(
         *(material, space, effort, learner if material.labels else None),
-        *(encoder, _readability(notes), seed),
+        *(encoder, NgramModel.load(), seed),
     )
-
-
-def _readability(notes: list[str]) -> Any:
-    try:
-        readability = importlib.import_module("hf_dxprivacy.evaluation.readability")
-    except ImportError:
-        notes.append("no readability: there is no public language model")
-        return None
-    return readability.Readability.load()
 
 
 def _measured(
