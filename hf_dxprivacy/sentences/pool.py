@@ -490,7 +490,11 @@ class SentencePool(Publishable):
             commit=self.space.commit,
             license=license,
             name=name,
-            encoder={"kind": self.encoder.kind, **self.encoder.reference},
+            encoder={
+                "kind": self.encoder.kind,
+                "labels": sorted(Counter(self.labels or ()).items()),
+                **self.encoder.reference,
+            },
             measured=self.space.digest,
         )
 

@@ -47,6 +47,8 @@ _MONTHS = re.compile(
 )
 _PLAIN_NAME = re.compile(r"([A-Z][a-z]+)(['’]s)?")
 _REFILLED = re.compile(r"<(?:number:[1-9]|year|ordinal|time|date|amount|decimal)>")
+# What no sentence with a slot lacks.
+_MAYBE = re.compile(r"\d|[A-Z][a-z]")
 # More capitalized words in a row are a headline.
 LONGEST_NAME = 3
 
@@ -60,6 +62,8 @@ def refill(sentence: str, rng: np.random.Generator) -> str:
         sentence: A public sentence.
         rng: Source of what is drawn.
     """
+    if not _MAYBE.search(sentence):
+        return sentence
     row = _reader().read_text(sentence)
     words = list(row.words)
     for at, word in enumerate(row.words):
@@ -73,7 +77,8 @@ def refill(sentence: str, rng: np.random.Generator) -> str:
             assert found is not None
             last = is_surname or (place > 0 and place == len(run) - 1)
             if found[1] not in names:
-                names[found[1]] = str(rng.choice(SURNAMES if last else GIVEN))
+                choices = SURNAMES if last else GIVEN
+                names[found[1]] = choices[rng.integers(len(choices))]
             words[at] = names[found[1]] + (found[2] or "")
     return row.detokenize(words)
 

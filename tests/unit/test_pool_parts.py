@@ -98,6 +98,9 @@ def test_labels_are_stored_and_bound_by_the_digest(tmp_path: Path) -> None:
     pool.save_pretrained(tmp_path / "pool", license="mit")
     again = SentencePool.from_pretrained(tmp_path / "pool")
     assert (again.labels, again.digest) == (pool.labels, pool.digest)
+    card = (tmp_path / "pool" / "README.md").read_text("utf-8")
+    assert "| labels, and how many sentences have each | `doctor` 5, `film` 5, `garden` 5, " in card
+    assert " `waiter` 5 |" in card
 
 
 @pytest.mark.parametrize("damage", ["codes", "names", "length"])
