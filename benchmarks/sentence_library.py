@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import common
 from hf_dxprivacy import SentencePool
-from hf_dxprivacy.mechanisms import ExactMechanism, Mechanism, create_mechanism
+from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.sentences import (
     SentenceEncoder,
@@ -194,20 +194,6 @@ class Library:
             labelled=labelled if recipe.labels else None,
             progress=False,
         )
-
-
-def law_for(space: EmbeddingSpace, bound: float, name: str = "hierarchical") -> ExactMechanism:
-    """Return a mechanism with the largest ε, to 1e-3, that has a local bound."""
-    low, high = 0.0, bound
-    while high - low > 1e-3 or not low:
-        middle = (low + high) / 2
-        law = create_mechanism(name, space, middle)
-        assert isinstance(law, ExactMechanism)
-        below = law.guarantee.ldp_epsilon <= bound
-        low, high = (middle, high) if below else (low, middle)
-    law = create_mechanism(name, space, low)
-    assert isinstance(law, ExactMechanism)
-    return law
 
 
 class LookedUp:

@@ -27,6 +27,7 @@ import numpy as np
 
 import common
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace, SentencePrivatizer
+from hf_dxprivacy.calibration import epsilon_for_local_bound
 from hf_dxprivacy.hub import builtin_names
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from hf_dxprivacy.results import mean_interval
@@ -39,7 +40,6 @@ from sentence_library import (
     LookedUp,
     Recipe,
     entry_sums,
-    law_for,
 )
 
 DOCS = common.HERE.parent / "docs"
@@ -49,7 +49,7 @@ BOUNDS = (8.0, 10.0, 12.0, 15.0)
 NEAREST = "∞, nearest"
 TASKS = ("MR", "SST-5", "TREC", "CR", "SNIPS")
 TABLES = ("words", "film", "own", "tried")
-KINDS = ("IMDB", "CR", "TREC", "SNIPS")
+KINDS = ("MR", "CR", "TREC", "IMDB", "SNIPS")
 WORDS = {
     "hierarchical": (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0),
     "calibrated": (2.0, 3.0, 4.0, 5.0, 6.0, 7.0),
@@ -155,7 +155,8 @@ class Bench:
             return 0.0
 
         def find() -> Values:
-            return {"ε": law_for(self.library.pool(recipe).space, bound).epsilon}
+            pool = self.library.pool(recipe)
+            return {"ε": epsilon_for_local_bound(pool, "hierarchical", bound)}
 
         return self.once(f"{recipe.key}; ε for {bound:g}", find)["ε"]
 
@@ -272,7 +273,9 @@ def word_rows(bench: Bench, repeats: int) -> Iterator[Row]:
         levels = list(epsilons)
         if name == "hierarchical":
             key = f"words; {name} ε for 12"
-            found = bench.once(key, lambda n=name: {"ε": law_for(space, 12 / words, n).epsilon})
+            found = bench.once(
+                key, lambda n=name: {"ε": epsilon_for_local_bound(space, n, 12 / words)}
+            )
             levels.insert(0, found["ε"])
         for epsilon in levels:
             head = f"words; {name} {epsilon:.6g}"

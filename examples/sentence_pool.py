@@ -10,7 +10,6 @@ beside one that was trained on plain texts. Printed are the guarantee, accuracie
 """
 
 import argparse
-import math
 import sys
 from itertools import islice
 from pathlib import Path
@@ -23,6 +22,7 @@ from datasets import Dataset
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from hf_dxprivacy import DxPrivacyError, SentencePool, SentencePrivatizer, publishable
+from hf_dxprivacy.calibration import epsilon_for_local_bound
 from hf_dxprivacy.evaluation import TextTask, read_parts, read_task
 from hf_dxprivacy.sentences import (
     SentenceEncoder,
@@ -42,8 +42,7 @@ def main() -> None:
     print(f"{pool}; {len(train)} texts to train with, {len(test)} to test with\n")
     found = [("none", "∞", accuracy(options, task, train, test))]
     for bound in options.local_dp:
-        # The local bound of `hierarchical` is at most ε·ln N.
-        epsilon = bound / math.log(len(pool))
+        epsilon = epsilon_for_local_bound(pool, "hierarchical", bound)
         privatizer = SentencePrivatizer(pool, epsilon=epsilon, seed=options.seed)
         # A second map over the same rows would otherwise return the first release again.
         released = publishable(train.map(privatizer, batched=True, load_from_cache_file=False))

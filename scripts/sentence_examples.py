@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from hf_dxprivacy import SentencePool, SentencePrivatizer
+from hf_dxprivacy.calibration import epsilon_for_local_bound
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "sentences.md"
 START, END = "<!-- examples: made by scripts/sentence_examples.py -->\n", "<!-- end of examples -->"
@@ -61,24 +62,12 @@ def table() -> str:
     columns = [[*TEXTS], [pool.sentences[at] if at >= 0 else "none" for at in entries]]
     titles = ["text", "its entry (never shown)"]
     for bound in BOUNDS:
-        privatizer = SentencePrivatizer(pool, epsilon=epsilon_for(pool, bound), seed=SEED)
+        epsilon = epsilon_for_local_bound(pool, "hierarchical", bound)
+        privatizer = SentencePrivatizer(pool, epsilon=epsilon, seed=SEED)
         columns.append([str(text) for text in privatizer.privatize(list(TEXTS))])
         titles.append(f"local DP {bound:g}, ε = {privatizer.epsilon:.3g}")
     rows = [titles, ["---"] * len(titles), *zip(*columns, strict=True)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-def epsilon_for(pool: SentencePool, bound: float) -> float:
-    """Return the largest ε, to 0.01, whose bound for any two texts is no larger."""
-    hundredths = 1
-    while local(pool, hundredths + 1) <= bound:
-        hundredths += 1
-    return hundredths / 100
-
-
-def local(pool: SentencePool, hundredths: int) -> float:
-    """Return the bound at an ε."""
-    return SentencePrivatizer(pool, epsilon=hundredths / 100).guarantee.ldp_epsilon
 
 
 if __name__ == "__main__":
