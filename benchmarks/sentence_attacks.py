@@ -34,7 +34,7 @@ from hf_dxprivacy.audit import membership_inference, reconstruction
 from hf_dxprivacy.hub import builtin_names
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from released_words import SEED, Authors
-from sentence_library import BUILT_IN, ENGLISH, GLOVE, MINILM, LookedUp, Recipe
+from sentence_library import BUILT_IN, ENGLISH, GLOVE, LookedUp, Recipe
 from sentences import PAGE, REVIEWS, Bench, Row, Values, interval
 
 BOUNDS = (8.0, 12.0, 15.0)
@@ -229,7 +229,6 @@ def main() -> None:
     recipes = [
         Recipe(REVIEWS, ENGLISH),
         Recipe(REVIEWS, GLOVE, 16, labels=True),
-        Recipe(REVIEWS, MINILM, 64),
         *built_in,
     ]
     table: list[Row] = []
