@@ -31,7 +31,6 @@ import scipy.stats
 import common
 from hf_dxprivacy import DxPrivatizer
 from hf_dxprivacy.audit import membership_inference, reconstruction
-from hf_dxprivacy.hub import builtin_names
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from released_words import SEED, Authors
 from sentence_library import BUILT_IN, ENGLISH, GLOVE, LookedUp, Recipe
@@ -225,11 +224,10 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="write the table into docs")
     options = parser.parse_args()
     attacks = Attacks(options)
-    built_in = [Recipe(BUILT_IN, f"`{BUILT_IN}`")] if BUILT_IN in builtin_names() else []
     recipes = [
         Recipe(REVIEWS, ENGLISH),
         Recipe(REVIEWS, GLOVE, 16, labels=True),
-        *built_in,
+        Recipe(BUILT_IN, f"`{BUILT_IN}`"),
     ]
     table: list[Row] = []
     for repeats in dict.fromkeys((1, options.repeats)):
