@@ -44,7 +44,7 @@ def test_training_on_released_sentences(tmp_path: Path) -> None:
     ]
     output = run(
         "sentence_pool.py",
-        *("--public", write(tmp_path / "public.jsonl", public), "--public_labels", "label"),
+        *("--public", write(tmp_path / "public.jsonl", public)),
         *("--data", write(tmp_path / "private.jsonl", private), "--model", model),
         *("--local_dp", 0.001, 400, "--epochs", 8, "--learning_rate", 0.02, "--batch_size", 8),
         *("--save_pool", tmp_path / "pool", "--seed", 1, "--shown", 2),
