@@ -226,7 +226,7 @@ def main() -> None:
     attacks = Attacks(options)
     recipes = [
         Recipe(REVIEWS, ENGLISH),
-        Recipe(REVIEWS, GLOVE, 16, labels=True),
+        Recipe(REVIEWS, GLOVE, 16, "texts"),
         Recipe(BUILT_IN, f"`{BUILT_IN}`"),
     ]
     table: list[Row] = []

@@ -24,6 +24,7 @@ from hf_dxprivacy.sentences import (
     SentenceEncoder,
     TransformersEncoder,
     WordEncoder,
+    clean_sentences,
     split_sentences,
 )
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -44,14 +45,14 @@ class Recipe:
 
     Attributes:
         source: "IMDB", a dataset whose public half it is made of, or the name of a stored pool.
-        labels: Whether directions are learned from labels of public texts.
+        labels: What directions are learned from: "", or labels of "texts", or of their "sentences".
         size: Sentences before they are cleaned.
     """
 
     source: str
     encoder: str
     dimensions: int = 64
-    labels: bool = False
+    labels: str = ""
     size: int = 20_000
     method: str = "ward"
 
@@ -60,7 +61,8 @@ class Recipe:
         """What tables call it."""
         if self.source == BUILT_IN:
             return self.encoder
-        return f"{self.encoder}, {'labels' if self.labels else 'PCA'} {self.dimensions}"
+        learned = {"": "PCA", "texts": "labels", "sentences": "labels of sentences"}[self.labels]
+        return f"{self.encoder}, {learned} {self.dimensions}"
 
     @property
     def key(self) -> str:
@@ -181,17 +183,23 @@ class Library:
         parts = recipe.source.split(" + ")
         whole = parts[0] == "IMDB reviews"
         rows = self.rows("IMDB") if whole else self.halves(parts[0])[0]
-        sentences = [s for row in rows for s in split_sentences(row["text"])]
+        pieces = [(s, row["label"]) for row in rows for s in split_sentences(row["text"])]
+        sentences = [piece for piece, _ in pieces]
         if BUILT_IN in parts:
             sentences += SentencePool.from_pretrained(BUILT_IN).sentences
-        labelled = [row["text"] for row in rows], [row["label"] for row in rows]
+        labelled = [(row["text"], row["label"]) for row in rows]
+        if recipe.labels == "sentences":
+            labels = dict(pieces[: recipe.size])
+            labelled = [
+                (text, labels[text]) for text in clean_sentences(labels)[0] if text in labels
+            ]
         encoders: dict[str, Any] = {ENGLISH: "english", GLOVE: WordEncoder(self.glove)}
         return SentencePool.from_sentences(
             sentences[: recipe.size],
             self.minilm if recipe.encoder == MINILM else encoders[recipe.encoder],
             dimensions=recipe.dimensions,
             method=recipe.method,
-            labelled=labelled if recipe.labels else None,
+            labelled=tuple(zip(*labelled, strict=True)) if recipe.labels else None,
             progress=False,
         )
 

@@ -59,19 +59,20 @@ REVIEWS = "IMDB reviews"
 FILM = (
     Recipe(REVIEWS, ENGLISH),
     Recipe(REVIEWS, GLOVE),
-    Recipe(REVIEWS, GLOVE, 16, labels=True),
+    Recipe(REVIEWS, GLOVE, 16, "texts"),
     Recipe(BUILT_IN, f"`{BUILT_IN}`"),
     Recipe(REVIEWS, MINILM, 64),
     Recipe(REVIEWS, MINILM, 384),
     Recipe(REVIEWS, MINILM, 32),
-    Recipe(REVIEWS, MINILM, 16, labels=True),
+    Recipe(REVIEWS, MINILM, 16, "sentences"),
 )
 # What was tried for cosines and accuracy, one thing at a time.
 TRIED = (
-    *(Recipe(REVIEWS, GLOVE, 16, True, size=size) for size in (5_000, 10_000, 40_000)),
-    Recipe(REVIEWS, GLOVE, 16, True, method="average"),
-    Recipe(REVIEWS, GLOVE, 4, labels=True),
-    Recipe(REVIEWS, GLOVE, 64, labels=True),
+    Recipe(REVIEWS, GLOVE, 16, "sentences"),
+    *(Recipe(REVIEWS, GLOVE, 16, "texts", size=size) for size in (5_000, 10_000, 40_000)),
+    Recipe(REVIEWS, GLOVE, 16, "texts", method="average"),
+    Recipe(REVIEWS, GLOVE, 4, "texts"),
+    Recipe(REVIEWS, GLOVE, 64, "texts"),
     *(Recipe(REVIEWS, MINILM, 64, size=size) for size in (5_000, 10_000)),
     Recipe(REVIEWS, MINILM, 64, method="average"),
     Recipe(REVIEWS, MINILM, 16),
@@ -233,7 +234,7 @@ def film_rows(
 def own_rows(bench: Bench, repeats: int) -> Iterator[Row]:
     """Return rows of pools that are made of a half of a dataset."""
     for task in KINDS:
-        recipes = [Recipe(task, ENGLISH), Recipe(task, GLOVE, 16, labels=True)]
+        recipes = [Recipe(task, ENGLISH), Recipe(task, GLOVE, 16, "texts")]
         recipes += [Recipe(task, MINILM, dimensions) for dimensions in (64, 384)]
         for by_sentence in (False, True) if task == "IMDB" else (False,):
             for recipe in recipes:
