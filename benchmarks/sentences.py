@@ -44,10 +44,11 @@ from sentence_library import (
 DOCS = common.HERE.parent / "docs"
 PAGE, SHORT = DOCS / "results" / "sentences.md", DOCS / "sentences.md"
 PICTURE = DOCS / "results" / "sentences.png"
+HIERARCHICAL, LAWS = "hierarchical", ("hierarchical", "krr", "calibrated")
 BOUNDS = (8.0, 10.0, 12.0, 15.0)
 NEAREST = "∞, nearest"
 TASKS = ("MR", "SST-5", "TREC", "CR", "SNIPS")
-TABLES = ("words", "film", "own", "tried")
+TABLES = ("words", "film", "laws", "own", "tried")
 # With MiniLM, which takes its time, only these.
 ENCODED = ("MR", "TREC", "CR")
 KINDS = ("MR", "CR", "TREC", "IMDB", "SNIPS")
@@ -114,11 +115,13 @@ class Bench:
             print(key, self._done[key], flush=True)
         return self._done[key]
 
-    def law(self, recipe: Recipe, bound: float | None, epsilon: float) -> Mechanism | None:
+    def law(
+        self, recipe: Recipe, bound: float | None, epsilon: float, name: str = HIERARCHICAL
+    ) -> Mechanism | None:
         """Return the mechanism of a privatizer over a pool; None without a bound."""
         if bound is None:
             return None
-        return SentencePrivatizer(self.library.pool(recipe), epsilon=epsilon).mechanism
+        return SentencePrivatizer(self.library.pool(recipe), name, epsilon).mechanism
 
     def looked_up(self, recipe: Recipe, task: str, half: bool, by_sentence: bool) -> LookedUp:
         """Look up the texts of a dataset."""
@@ -139,17 +142,19 @@ class Bench:
         bound: float | None,
         epsilon: float,
         by_sentence: bool = False,
+        name: str = HIERARCHICAL,
     ) -> Values:
         """Release a dataset once, and measure."""
         texts = self.looked_up(recipe, task, half, by_sentence)
         pool = self.library.pool(recipe)
-        drawn = texts.draw(self.law(recipe, bound, epsilon))
+        drawn = texts.draw(self.law(recipe, bound, epsilon, name))
         sums = self._sums(recipe)
         values = self.library.task(task, half).scores_of(texts.features(drawn, sums))
         if task == "MR" or half:
             values["cosine"] = texts.cosine(drawn, pool.encoder)
             if task in (*ENCODED, "IMDB") and not by_sentence:
                 values["MiniLM"] = texts.cosine(drawn, self.library.minilm)
+            values["stays"] = float((drawn == texts.entries).mean())
         return {k: round(v, 5) for k, v in values.items()}
 
     def _sums(self, recipe: Recipe) -> Any:
@@ -165,7 +170,7 @@ class Bench:
 
         def find() -> Values:
             pool = self.library.pool(recipe)
-            return {"ε": epsilon_for_local_bound(pool, "hierarchical", bound)}
+            return {"ε": epsilon_for_local_bound(pool, HIERARCHICAL, bound)}
 
         return self.once(f"{recipe.key}; ε for {bound:g}", find)["ε"]
 
@@ -251,6 +256,52 @@ def own_rows(bench: Bench, repeats: int) -> Iterator[Row]:
                         "accuracy": pair(cells),
                     }
         yield {"texts": task, "encoder": "plain text", "accuracy": bench.plain(task, True)}
+
+
+def law_rows(bench: Bench, repeats: int) -> Iterator[Row]:
+    """Return rows of other mechanisms at the same bounds, on MR."""
+    for recipe in (FILM[0], Recipe(REVIEWS, MINILM, 384)):
+        for name in LAWS:
+            for bound in BOUNDS:
+                head = f"{recipe.key}; {name} {bound:g}; MR"
+
+                def find(name: str = name, bound: float = bound, recipe: Recipe = recipe) -> Values:
+                    pool = bench.library.pool(recipe)
+                    epsilon = epsilon_for_local_bound(pool, name, bound)
+                    law = bench.law(recipe, bound, epsilon, name)
+                    assert law is not None
+                    return {"ε": epsilon, "near": near_bound(pool, law)}
+
+                found = bench.once(f"{head}; near", find)
+                runs = [
+                    bench.once(
+                        f"{head}; {k}",
+                        lambda r=recipe, b=bound, e=found["ε"], n=name: bench.release(
+                            r, "MR", False, b, e, name=n
+                        ),
+                    )
+                    for k in range(repeats)
+                ]
+                cells = {key: interval([run[key] for run in runs]) for key in runs[0]}
+                yield {
+                    "encoder": recipe.name,
+                    "mechanism": name,
+                    "local DP": bound,
+                    "ε": f"{found['ε']:.4g}",
+                    "near texts": f"{found['near']:.3g}",
+                    "entry stays": strip(cells["stays"]),
+                    "cosine": pair(cells, "cosine", "MiniLM"),
+                    "MR": pair(cells),
+                }
+
+
+def near_bound(pool: SentencePool, law: Mechanism) -> float:
+    """Return the median bound of two texts whose entries are tenth neighbours by cosine."""
+    points = pool.space.vectors
+    some = np.arange(0, len(points), max(1, len(points) // 500))
+    tenth = np.argsort(-(points[some] @ points.T), axis=1)[:, 10]
+    bounds = law.certified_epsilon * law.pair_distances(some, tenth)
+    return float(np.median(np.minimum(bounds, law.guarantee.ldp_epsilon)))
 
 
 def tried_rows(bench: Bench, recipes: Sequence[Recipe], bound: float = 12.0) -> Iterator[Row]:
@@ -368,6 +419,7 @@ def main() -> None:
     made: dict[str, Callable[[int], Iterator[Row]]] = {
         "words": lambda repeats: word_rows(bench, repeats),
         "film": lambda repeats: film_rows(bench, FILM, options.tasks, repeats),
+        "laws": lambda repeats: law_rows(bench, repeats),
         "own": lambda repeats: own_rows(bench, repeats),
         "tried": lambda repeats: tried_rows(bench, TRIED),
     }
