@@ -2,13 +2,14 @@
 
     python scripts/page_screenshot.py
 
-Needs the extra `report`, Playwright, and Chromium or Chrome.
+Needs the extra `report`, Pillow, Playwright, and Chromium or Chrome.
 """
 
 import os
 import shutil
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import ViewportSize, sync_playwright
 
 from hf_dxprivacy.report.demo import demo_page, serve
@@ -18,7 +19,7 @@ SENTENCES = (
     "The blood test of patient 20391 shows low iron; please repeat it in a month. "
     "A wonderful little restaurant: fresh fish, friendly waiters and a fair bill."
 )
-SIZE = ViewportSize(width=820, height=1000)
+SIZE = ViewportSize(width=1200, height=960)
 
 
 def main() -> None:
@@ -32,12 +33,14 @@ def main() -> None:
         page.goto(url)
         page.get_by_label("Text", exact=True).fill(SENTENCES)
         page.get_by_role("button", name="Privatize").click()
-        page.locator(".dx-text").wait_for()
-        page.mouse.move(0, 0)
+        page.locator(".released").wait_for()
+        page.locator(".released .near").last.hover()
         # Fades in.
         page.wait_for_timeout(1000)
         page.screenshot(path=PICTURE)
         browser.close()
+    # A page has few colours.
+    Image.open(PICTURE).convert("RGB").quantize(96).save(PICTURE, optimize=True)
 
 
 if __name__ == "__main__":

@@ -1,294 +1,272 @@
 """Demo page: paste a text, choose a mechanism and ε, and see what a release of it would be.
 
-Gradio serves it. Whatever Gradio would keep, log or send is turned off: a request is answered at
-once and in itself (no queue, whose messages wait for a client that may have left), and the values
-that Gradio holds for a session are dropped when the request ends, whether it was answered or not.
+A request is answered in itself: there are no sessions, nothing of it is kept, logged or sent on.
 """
 
 import ipaddress
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from http import HTTPStatus
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from hf_dxprivacy._runtime import require
-from hf_dxprivacy.calibration import privacy_statistics
-from hf_dxprivacy.errors import DxPrivacyError, InvalidValueError
-from hf_dxprivacy.mechanisms import MECHANISMS, PEERS, ExactMechanism, Mechanism
-from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
-from hf_dxprivacy.randomness import process_generator
-from hf_dxprivacy.report.card_measurements import epsilon_grid, ready_mechanism
+from hf_dxprivacy.errors import DxPrivacyError, InvalidValueError, require_one_of, require_within
+from hf_dxprivacy.hub.download import builtin_names, builtin_pools
+from hf_dxprivacy.mechanisms import Mechanism
+from hf_dxprivacy.report.card_measurements import ready_mechanism
 from hf_dxprivacy.report.figures import EXTRA
 from hf_dxprivacy.report.html import TEMPLATES, rendered
-from hf_dxprivacy.spaces import EmbeddingSpace, builtin_names
-from hf_dxprivacy.spaces.lookup import look_up_rows
-from hf_dxprivacy.text import RowReader
-
-# Positions of the slider between its ends.
-POSITIONS = 60
-# What is offered before the others.
-FIRST = ("hierarchical", "calibrated")
-# Words whose figures are shown, the first ones of a text; and the outputs shown for each.
-WORDS, OUTPUTS = 20, 5
-# Draws of each word where the law is not known.
-RUNS = 500
-
-
-class Range(NamedTuple):
-    """Values of ε to choose from: the ends, the distance between two, and where to begin."""
-
-    low: float
-    high: float
-    step: float
-    start: float
-
-
-def offered_ranges(space: EmbeddingSpace) -> dict[str, Range]:
-    """Return the mechanisms that suit a space and start at once, the default one first.
-
-    The values of ε are those on the grid of the model card: from where hardly a word stays to
-    where nearly all do.
-    """
-
-    def fails(name: str, epsilon: float) -> bool:
-        try:
-            ready_mechanism(space, name, epsilon)
-        except InvalidValueError:
-            return True
-        return False
-
-    ranges = {}
-    for name in dict.fromkeys((*FIRST, *MECHANISMS)):
-        if name not in PEERS and MECHANISMS[name].suits(space):
-            grid = epsilon_grid(name, space.unit_distance or 1.0)
-            # Some noise exists from an ε on.
-            while grid and fails(name, grid[0]):
-                del grid[0]
-            if grid:
-                step = float(f"{(grid[-1] - grid[0]) / POSITIONS:.3g}")
-                ranges[name] = Range(grid[0], grid[-1], step, grid[len(grid) // 2])
-    return ranges
-
-
-class Piece(NamedTuple):
-    """A part of a release: what stands between two words, or a word, `changed` or not."""
-
-    text: str
-    changed: bool = False
-
-
-class Output(NamedTuple):
-    """A word that another one may become: its probability or share of the draws, and distance."""
-
-    word: str
-    probability: float
-    distance: float
-
-
-class WordFigures(NamedTuple):
-    """Statistics and likeliest outputs of one word."""
-
-    word: str
-    kept: float | None  # N_w; None for a word out of vocabulary, which never stays
-    spread: int | None  # S_w, or the number of different outputs in `RUNS` draws
-    outputs: tuple[Output, ...]  # the likeliest but the word itself
-
-
-class Released(NamedTuple):
-    """One release of a text, for the owner of the text only."""
-
-    pieces: tuple[Piece, ...]
-    words: int  # how many there are
-    changed: int  # how many of them are others now
-    figures: tuple[WordFigures, ...]  # of the first `WORDS` different words
-    different: int  # how many different words there are
-    exact: bool  # whether the figures are exact, and not shares of draws
-    guarantee: str  # as it prints
-
-
-def release_text(text: str, mechanism: Mechanism) -> Released:
-    """Privatize a text, and work out what its words may become.
-
-    Args:
-        text: The text.
-        mechanism: What draws the words anew. Mechanisms remember what they have drawn from, so
-            take a new one for each text that nothing is to be kept of.
-    """
-    privatizer = DxPrivatizer(mechanism.space, mechanism)
-    row = RowReader().read_text(text)
-    # A list of tokens comes back word for word, whatever the vocabulary has in its words.
-    outputs = [str(token) for token in privatizer.privatize([row.words])[0] or ()]
-    ids = look_up_rows([row], mechanism.space).tolist()
-    before = [mechanism.space.words[i] if i >= 0 else None for i in ids]
-    changed = [old != new for old, new in zip(before, outputs, strict=True)]
-    parts = zip(map(Piece, outputs, changed), map(Piece, row.separators[1:]), strict=True)
-    first = dict(zip([word.lower() for word in row.words], ids, strict=True))
-    return Released(
-        (Piece(row.separators[0]), *chain.from_iterable(parts)),
-        len(outputs),
-        sum(changed),
-        tuple(_figures(mechanism, dict(list(first.items())[:WORDS]))),
-        len(first),
-        isinstance(mechanism, ExactMechanism),
-        str(privatizer.guarantee),
-    )
-
-
-def _figures(mechanism: Mechanism, words: Mapping[str, int]) -> Iterator[WordFigures]:
-    """Yield the figures of words, given with their rows."""
-    space = mechanism.space
-    ids = np.array([*words.values()], dtype=np.int64)
-    statistics: dict[int, tuple[float, int]] = {}
-    if known := ids[ids >= 0].tolist():
-        found = privacy_statistics(mechanism, [space.words[i] for i in known], RUNS, progress=False)
-        spread = (found.support if found.exact else found.distinct).astype(int).tolist()
-        statistics = dict(zip(known, zip(found.kept.tolist(), spread, strict=True), strict=True))
-    if isinstance(mechanism, ExactMechanism):
-        laws = mechanism.probabilities(ids)
-    else:
-        drawn = mechanism.sample(np.repeat(ids, RUNS), process_generator()).reshape(-1, RUNS)
-        counts = [np.bincount(row, minlength=len(space)) for row in drawn]
-        laws = np.array(counts, dtype=np.float64) / RUNS
-    for (word, i), law in zip(words.items(), laws, strict=True):
-        order = np.argsort(-law, kind="stable")[: OUTPUTS + 1].tolist()
-        rows = [row for row in order if row != i and law[row] > 0.0][:OUTPUTS]
-        near = space.pair_distances(np.full(len(rows), i), np.array(rows, dtype=np.int64)).tolist()
-        outputs = [
-            Output(space.words[r], float(law[r]), d) for r, d in zip(rows, near, strict=True)
-        ]
-        kept, size = statistics.get(i, (None, None))
-        yield WordFigures(word, kept, size, tuple(outputs))
-
+from hf_dxprivacy.report.page_release import (
+    RUNS,
+    Range,
+    Released,
+    offered_ranges,
+    release_sentences,
+    release_text,
+    shares_of_ten,
+)
+from hf_dxprivacy.sentences import SentencePool
+from hf_dxprivacy.spaces import EmbeddingSpace
 
 if TYPE_CHECKING:
-    from gradio import Blocks, Radio, Slider
+    from starlette.applications import Starlette
+    from starlette.responses import Response
 
 TITLE = "Text under ε·d"
-INTRODUCTION = f"""# {TITLE}
-
-Each word of a text is replaced by a word drawn at random: near words are likely, far words are not,
-and a smaller ε hides more (metric differential privacy). Your text goes to the program that serves
-this page and nowhere else. It is neither logged nor kept.
-"""
-# The route of the page's own events; there is no other that changes or stores anything.
-POSTS = ("/gradio_api/run/predict", "/gradio_api/api/predict")
 # Bytes of a request.
 LONGEST = 1 << 24
+# Ports that are tried, from the first on.
+PORTS = range(7860, 7960)
+# Mechanisms that are compared at once.
+MOST = 2
 
-EPSILON = "ε, per unit of the mechanism's metric: the smaller, the more is hidden"
-# Those of the system, so that none is fetched.
-FONTS, FIXED_FONTS = ("system-ui", "sans-serif"), ("ui-monospace", "monospace")
+EXAMPLES = {
+    "A review": "A wonderful little restaurant: fresh fish, friendly waiters and a fair bill. "
+    "But the soup was cold, and nobody said sorry.",
+    "A doctor's note": "The blood test of patient 20391 shows low iron. Please repeat it in a "
+    "month. Call Doctor Lindqvist, and tell her I will be late.",
+    "A complaint": "Someone in Ohio used my credit card to buy a television. I called the bank "
+    "twice on Monday, and nobody has answered yet.",
+    "A question": "How do I change the address on my car insurance after moving to Chicago?",
+}
+
+# The page asks for nothing from elsewhere, and no other page may show it in a frame.
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src data:; connect-src 'self'; form-action 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+KINDS = {"page.css": "text/css", "page.js": "text/javascript"}
 
 
-def demo_page(names: Iterable[str] = ()) -> "Blocks":
+class Source(NamedTuple):
+    """What words or sentences are drawn from."""
+
+    space: EmbeddingSpace
+    pool: SentencePool | None
+    ranges: Mapping[str, Range]
+
+
+def read_sources(names: Iterable[str] = ()) -> dict[str, Source]:
+    """Load the spaces to choose from, and with the built-in ones the pools of sentences.
+
+    Raises:
+        InvalidValueError: If there is no such space.
+    """
+    known = [*names]
+    sources = {}
+    for name in known or builtin_names():
+        space = EmbeddingSpace.from_pretrained(name)
+        sources[name] = Source(space, None, offered_ranges(space))
+    for name in () if known else builtin_pools():
+        pool = SentencePool.from_pretrained(name)
+        sources[name] = Source(pool.space, pool, offered_ranges(pool.space))
+    return sources
+
+
+def demo_page(names: Iterable[str] = ()) -> "Starlette":
     """Build the page.
 
     Args:
         names: Spaces to choose from: built-in names, folders or repositories; by default all
-            that are built in.
+            that are built in, and the built-in pools of sentences.
 
     Returns:
-        A Gradio app, which `serve` shows.
+        An ASGI application, which `serve` shows.
 
     Raises:
         InvalidValueError: If there is no such space.
-        MissingExtraError: If gradio is not installed.
+        MissingExtraError: If starlette is not installed.
     """
-    require("gradio", EXTRA)
-    import gradio
+    require("starlette", EXTRA)
+    require("uvicorn", EXTRA)
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Route
 
-    known = [*names] or builtin_names()
-    spaces = {name: EmbeddingSpace.from_pretrained(name) for name in known}
-    if pools := [name for name, space in spaces.items() if space.entries == "sentences"]:
-        raise InvalidValueError(
-            f"the page is for spaces of words, and {pools[0]} is a pool of sentences; for those "
-            "there is hf-dxprivacy calibrate"
-        )
-    ranges = {name: offered_ranges(space) for name, space in spaces.items()}
-    page: Blocks
-    with gradio.Blocks(title=TITLE, analytics_enabled=False) as page:
-        gradio.Markdown(INTRODUCTION)
-        text = gradio.Textbox(label="Text", lines=6, max_lines=20, placeholder="Paste a text here.")
-        space = gradio.Radio(list(spaces), value=known[0], label="Space")
-        mechanism, epsilon = _choices(ranges[known[0]])
-        button = gradio.Button("Privatize", variant="primary")
-        result = gradio.HTML(js_on_load=None)
+    sources = read_sources(names)
+    page = first_page(sources)
 
-    def choose(name: str, chosen: str) -> "tuple[Radio, Slider]":
-        return _choices(ranges[name], chosen)
+    def static(content: str, kind: str) -> "Response":
+        return Response(content, media_type=kind, headers=HEADERS)
 
-    def answer(text: str, name: str, chosen: str, epsilon: float) -> str:
-        return answered(text, spaces[name], chosen, epsilon)
+    async def show(request: Request) -> "Response":
+        del request
+        return static(page, "text/html")
 
-    at_once: dict[str, Any] = {"api_visibility": "private", "queue": False}
-    with page:
-        for control in (space, mechanism):
-            control.input(choose, [space, mechanism], [mechanism, epsilon], **at_once)
-        button.click(answer, [text, space, mechanism, epsilon], result, **at_once)
-    return page
+    async def part(request: Request) -> "Response":
+        name = request.url.path[1:]
+        return static((TEMPLATES / name).read_text(encoding="utf-8"), KINDS[name])
+
+    def posted(answer: Callable[[Any], Any], respond: Callable[..., "Response"]) -> Any:
+        async def reply(request: Request) -> "Response":
+            try:
+                asked = await request.json()
+            except ValueError:
+                return Response(status_code=HTTPStatus.BAD_REQUEST, headers=HEADERS)
+            return respond(await run_in_threadpool(answer, asked), headers=HEADERS)
+
+        return reply
+
+    release = partial(answered, sources)
+    shares = partial(live, sources)
+    html = partial(Response, media_type="text/html")
+    return Starlette(
+        routes=[
+            Route("/", show),
+            *(Route(f"/{name}", part) for name in KINDS),
+            Route("/release", posted(release, html), methods=["POST"]),
+            Route("/shares", posted(shares, JSONResponse), methods=["POST"]),
+        ]
+    )
 
 
-def answered(text: str, space: EmbeddingSpace, mechanism: str, epsilon: float) -> str:
-    """Return what the page shows of a release of a text, or what is wrong, as HTML."""
-    shown: dict[str, Any] = {"release": None, "problem": None, "runs": RUNS}
-    if not text.strip():
-        return rendered("released.html", **shown | {"problem": "There is no text yet."})
+def first_page(sources: Mapping[str, Source]) -> str:
+    """Return the page before anything is asked of it."""
+    config = {
+        name: {
+            "unit": "words" if source.pool is None else "sentences",
+            "size": len(source.space),
+            "ranges": {key: [*values] for key, values in source.ranges.items()},
+        }
+        for name, source in sources.items()
+    }
+    # The space of the example texts first.
+    order = sorted(config, key=lambda name: (config[name]["unit"] != "words", name != "english"))
+    return rendered(
+        "page.html",
+        title=TITLE,
+        sources={name: config[name] for name in order},
+        examples=EXAMPLES,
+        config={name: config[name] for name in order},
+    )
+
+
+def answered(sources: Mapping[str, Source], asked: Any) -> str:
+    """Return what the page shows of releases of a text, or what is wrong, as HTML.
+
+    Args:
+        sources: What may be chosen.
+        asked: "text", and "choices": for each release its "source", "mechanism" and "epsilon".
+    """
+    shown: dict[str, Any] = {"releases": [], "problem": None, "runs": RUNS}
     try:
-        # A new one each time: mechanisms remember which words they have drawn from.
-        shown["release"] = release_text(text, ready_mechanism(space, mechanism, epsilon))
+        text, choices = _text(asked), asked["choices"][:MOST]
+        if not text.strip():
+            return rendered("released.html", **shown | {"problem": "There is no text yet."})
+        shown["releases"] = [
+            {
+                "name": choice["mechanism"],
+                "epsilon": choice["epsilon"],
+                **_released(sources, text, choice),
+            }
+            for choice in choices
+        ]
     except DxPrivacyError as error:
         shown["problem"] = str(error)
     except Exception as error:
-        # Gradio would print it with its traceback, and an unforeseen error may quote text.
+        # It would be printed with its traceback, and an unforeseen error may quote text.
         shown["problem"] = f"unexpected {type(error).__name__}"
     return rendered("released.html", **shown)
 
 
+def live(sources: Mapping[str, Source], asked: Any) -> dict[str, Any]:
+    """Return how many of ten words of a text stay, become near ones, and others; or a problem."""
+    try:
+        source, mechanism = _chosen(sources, asked)
+        return {"shares": shares_of_ten(_text(asked), mechanism, source.pool)}
+    except DxPrivacyError as error:
+        return {"problem": str(error)}
+    except Exception as error:
+        return {"problem": f"unexpected {type(error).__name__}"}
+
+
+def _text(asked: Any) -> str:
+    text = asked["text"]
+    if not isinstance(text, str):
+        raise InvalidValueError(f"expected a text, got a {type(text).__name__}")
+    return text
+
+
+def _chosen(sources: Mapping[str, Source], choice: Any) -> tuple[Source, Mechanism]:
+    """Return what was chosen; a new mechanism, since they remember what they have drawn from."""
+    require_one_of(sources, source=choice["source"])
+    source = sources[choice["source"]]
+    require_one_of(source.ranges, mechanism=choice["mechanism"])
+    low, high, _, _ = source.ranges[choice["mechanism"]]
+    require_within(low, high, epsilon=choice["epsilon"])
+    return source, ready_mechanism(source.space, choice["mechanism"], choice["epsilon"])
+
+
+def _released(sources: Mapping[str, Source], text: str, choice: Any) -> dict[str, Any]:
+    source, mechanism = _chosen(sources, choice)
+    release: Released
+    if source.pool is None:
+        release = release_text(text, mechanism)
+    else:
+        release = release_sentences(text, source.pool, mechanism)
+    cards = [card._asdict() for card in release.cards]
+    return {"release": release, "cards": cards, "size": len(source.space)}
+
+
 class Guard:
-    """ASGI middleware that refuses other hosts and routes, and drops the texts of a request.
+    """ASGI middleware that refuses requests which the page never makes.
 
     Args:
-        app: The application of Gradio.
-        page: The page that it serves.
+        app: The page.
         hosts: Host names that it is known by; addresses are known anyway unless it is loopback.
         loopback: Whether only this machine may reach it.
     """
 
-    def __init__(self, app: Any, page: "Blocks", hosts: Collection[str], loopback: bool) -> None:
-        self._app, self._page, self._hosts, self._loopback = app, page, hosts, loopback
+    def __init__(self, app: Any, hosts: Collection[str], loopback: bool) -> None:
+        self._app, self._hosts, self._loopback = app, hosts, loopback
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer or pass on a request."""
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
-        status = self._refusal(scope)
-        if status and scope["type"] == "http":
+        if scope["type"] == "http" and (status := self._refusal(scope)):
             await send({"type": "http.response.start", "status": status, "headers": []})
             await send({"type": "http.response.body", "body": b""})
-        if status or scope["type"] != "http":
-            return
-        try:
+        elif scope["type"] in ("http", "lifespan"):
             await self._app(scope, receive, send)
-        finally:
-            # The values of all sessions, which Gradio keeps until it has seen 10,000 others.
-            for session in list(self._page.state_holder.session_data.values()):
-                for component in list(session.components):
-                    component.get("props", {}).pop("value", None)
 
     def _refusal(self, scope: Any) -> int | None:
         """Return the status of a request that the page never makes; None for any other."""
-        headers = dict(scope["headers"])
-        if not self._is_known(headers.get(b"host", b"").decode("latin-1")):
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        if not self._is_known(headers.get(b"host", "")):
             return HTTPStatus.MISDIRECTED_REQUEST
-        if "deep_link" in scope["path"]:
-            return HTTPStatus.FORBIDDEN
-        if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD", "OPTIONS"):
-            if not scope["path"].startswith(POSTS):
+        if scope["method"] == "POST":
+            # A page of another site cannot send this type without being refused by the browser.
+            if headers.get(b"content-type", "").partition(";")[0] != "application/json":
                 return HTTPStatus.FORBIDDEN
-            length = headers.get(b"content-length", b"").decode("latin-1")
+            length = headers.get(b"content-length", "")
             if not length.isdecimal() or int(length) > LONGEST:
                 return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         return None
@@ -302,10 +280,7 @@ class Guard:
 
 
 def serve(
-    page: "Blocks",
-    host: str = "127.0.0.1",
-    port: int | None = None,
-    names: Iterable[str] = (),
+    page: "Starlette", host: str = "127.0.0.1", port: int | None = None, names: Iterable[str] = ()
 ) -> str:
     """Serve the page in the background, on this machine only unless told otherwise.
 
@@ -322,35 +297,39 @@ def serve(
     Raises:
         OSError: If the port is in use.
     """
-    from gradio.themes import Default, Font
-    from starlette.middleware import Middleware
+    import uvicorn
 
-    guard = Middleware(Guard, page=page, hosts={host, *names}, loopback=is_loopback(host))
-    theme = Default(
-        primary_hue="blue", font=map(Font, FONTS), font_mono=map(Font, FIXED_FONTS)
-    ).set(
-        # Letters on the button need a contrast of 4.5 to 1 (WCAG AA).
-        button_primary_background_fill="*primary_700",
-        button_primary_background_fill_hover="*primary_800",
+    listener = _listener(host, port)
+    guarded = Guard(page, {host, *names}, is_loopback(host))
+    # Without a log: an access log would name who asked, and a traceback may quote text.
+    server = uvicorn.Server(
+        uvicorn.Config(guarded, log_config=None, access_log=False, lifespan="off", ws="none")
     )
-    _, url, _ = page.launch(
-        server_name=host,
-        server_port=port,
-        theme=theme,
-        css=(TEMPLATES / "page.css").read_text(encoding="utf-8"),
-        prevent_thread_lock=True,
-        share=False,
-        ssr_mode=False,
-        quiet=True,
-        run_history=False,
-        enable_monitoring=False,
-        mcp_server=False,
-        pwa=False,
-        footer_links=[],
-        max_file_size=1,
-        app_kwargs={"middleware": [guard]},
-    )
-    return url
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+    threading.Thread(target=server.run, args=([listener],), daemon=True).start()
+    while not server.started:
+        time.sleep(0.01)
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listener.getsockname()[1]}/"
+
+
+def _listener(host: str, port: int | None) -> socket.socket:
+    """Return a socket that listens at a port, or at the first free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    tried = PORTS if port is None else [port]
+    for number in tried:
+        listener = socket.socket(family)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, number))
+        except OSError:
+            listener.close()
+            if number == tried[-1]:
+                raise
+        else:
+            listener.listen(128)
+            return listener
+    raise AssertionError
 
 
 def is_loopback(host: str) -> bool:
@@ -364,13 +343,3 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _choices(ranges: Mapping[str, Range], chosen: str = "") -> "tuple[Radio, Slider]":
-    """Return the mechanisms of a space, one of which is chosen, and the values of ε for that."""
-    from gradio import Radio, Slider
-
-    name = chosen if chosen in ranges else next(iter(ranges))
-    low, high, step, start = ranges[name]
-    slider = Slider(low, high, start, step=step, label=EPSILON)
-    return Radio(list(ranges), value=name, label="Mechanism"), slider

@@ -24,6 +24,9 @@ _ENVIRONMENT = jinja2.Environment(
     lstrip_blocks=True,
 )
 
+# Names in the order in which they are offered.
+_ENVIRONMENT.policies["json.dumps_kwargs"] = {"sort_keys": False}
+
 
 def rendered(template: str, **shown: Any) -> str:
     """Return a template of this package, filled with what it shows."""

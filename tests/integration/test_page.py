@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("gradio")
+pytest.importorskip("uvicorn")
 pytest.importorskip("playwright")
 
 from chromium import open_browser, requests_of, scrolls_sideways
@@ -25,6 +25,7 @@ pytestmark = pytest.mark.slow
 
 SENTENCE = "The soup was cold and the waiter rude."
 WORDS = 8
+RELEASED = ".released .text"
 expect.set_options(timeout=1000.0 * PATIENCE)
 
 
@@ -63,7 +64,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("page_server.py")), str(free_port())],
-            env={**os.environ, "TMPDIR": str(folder), "GRADIO_TEMP_DIR": str(folder)},
+            env={**os.environ, "TMPDIR": str(folder)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -89,7 +90,7 @@ def page(browser: Browser, server: Server) -> Iterator[Page]:
     addresses = requests_of(opened)
     opened.goto(server.url)
     yield opened
-    assert len(addresses) > 10
+    assert len(addresses) > 3
     assert [address for address in addresses if not address.startswith(server.url)] == []
     opened.close()
 
@@ -109,47 +110,86 @@ def changed(page: Page, words: int = WORDS) -> int:
     found = re.match(r"[\d,]+", said.inner_text())
     assert found is not None
     count = int(found[0].replace(",", ""))
-    assert page.locator(".dx-text mark").count() == count
+    assert page.locator(f"{RELEASED} .w:not(.stays)").count() == count
     return count
 
 
+def choose(page: Page, source: str, mechanism: str) -> None:
+    page.locator(f"input[value={source}]").check()
+    page.get_by_label("Mechanism", exact=True).select_option(mechanism)
+
+
 def test_words_change_as_the_slider_says(page: Page) -> None:
-    assert page.get_by_label("english").is_checked()
-    assert page.get_by_label("hierarchical").is_checked()
-    page.get_by_label("wordnet-gloss").check()
-    page.get_by_label("calibrated").check()
-    slider = page.get_by_role("slider")
+    assert page.locator("input[value=english]").is_checked()
+    expect(page.get_by_label("Mechanism", exact=True)).to_have_value("hierarchical")
+    choose(page, "wordnet-gloss", "calibrated")
+    slider = page.locator("#epsilon-0")
     expect(slider).to_have_attribute("max", "16")
     slider.press("Home")
+    expect(page.locator("#live-0")).to_contain_text("Of ten words about none stay")
     privatize(page, SENTENCE)
     # Each word stays with a probability below 0.001.
     assert changed(page) >= WORDS - 2
-    released = page.locator(".dx-text").inner_text()
+    released = page.locator(RELEASED).inner_text()
     assert len(released.split()) == WORDS
     assert released.endswith(".")
-    assert "ε = 1 per unit" in page.locator(".dx-guarantee").inner_text()
+    assert "ε = 1 per unit" in (page.locator(".guarantee").text_content() or "")
     slider.press("End")
+    expect(page.locator("#live-0")).to_have_text("Of ten words about all ten stay.")
     press(page)
-    page.get_by_text("ε = 16 per unit").wait_for()
+    expect(page.locator(".guarantee")).to_contain_text("ε = 16 per unit")
     # And now with one above 0.99.
     assert changed(page) <= 1
+    page.get_by_text("What each word may become").click()
     rows = page.get_by_role("table").get_by_role("row")
     assert rows.count() == 1 + len(set(SENTENCE.lower().split()))
     assert "new release of the same text" in page.locator("body").inner_text()
 
 
 def test_another_space_and_mechanism_bring_their_own_range(page: Page) -> None:
-    page.get_by_label("wordnet-poincare").check()
-    page.get_by_label("hyperbolic").check()
-    slider = page.get_by_role("slider")
-    expect(slider).to_have_attribute("min", "32")
-    expect(page.get_by_label("laplace")).to_have_count(0)
+    choose(page, "wordnet-poincare", "hyperbolic")
+    expect(page.locator("#epsilon-0")).to_have_attribute("min", "32")
+    assert "laplace" not in page.get_by_label("Mechanism", exact=True).inner_text()
     privatize(page, "the guitar of zzyzx")
     assert changed(page, 4) >= 1
-    assert "hyperbolic distance" in page.locator(".dx-guarantee").inner_text()
-    table = page.get_by_role("table").inner_text()
-    assert table.count("not in the vocabulary") == 3
-    assert "guitar" in table
+    assert page.locator("p.unknown q").all_inner_texts() == ["the", "of", "zzyzx"]
+    assert "hyperbolic distance" in (page.locator(".guarantee").text_content() or "")
+    assert (page.locator("table").text_content() or "").count("not in the vocabulary") == 3
+
+
+def test_a_word_tells_what_became_of_it(page: Page) -> None:
+    page.get_by_role("button", name="A review").click()
+    page.locator(f"{RELEASED} .far, {RELEASED} .near, {RELEASED} .middle").first.hover()
+    card = page.locator("#card")
+    expect(card).to_contain_text("→")
+    expect(card).to_contain_text("Nearest to the original: ")
+    expect(card).to_contain_text("% sure that “")
+    # The same place in both texts.
+    assert page.locator(".on").count() == 2
+    page.get_by_label("grey what a reader would doubt").check()
+    assert page.locator(".doubting").count() == 1
+    lost, words = (page.locator(f"{RELEASED} .{name}").count() for name in ("doubtful", "w"))
+    assert lost < words
+
+
+def test_two_mechanisms_side_by_side(page: Page) -> None:
+    expect(page.get_by_label("Compared with")).to_be_hidden()
+    page.get_by_label("compare two mechanisms").check()
+    page.get_by_label("Compared with").select_option("krr")
+    expect(page.locator("#live-1")).to_contain_text("Of ten words about")
+    privatize(page, SENTENCE)
+    expect(page.locator(".released")).to_have_count(2)
+    assert "krr" in page.locator(".released h2").nth(1).inner_text()
+    assert page.locator("h3", has_text="What is guaranteed").count() == 2
+
+
+def test_whole_sentences(page: Page) -> None:
+    page.locator("input[value=wordnet-sentences]").check()
+    expect(page.locator("#live-0")).to_contain_text("Of ten sentences")
+    privatize(page, f"{SENTENCE} I liked it.")
+    expect(page.locator(".released [role=status]")).to_contain_text("of 2 became")
+    assert page.locator(f"{RELEASED} .w").count() == 2
+    assert "per sentence" in (page.locator(".guarantee").text_content() or "")
 
 
 def test_the_keyboard_is_enough(page: Page) -> None:
@@ -169,16 +209,23 @@ def test_the_keyboard_is_enough(page: Page) -> None:
     tab_to("button.primary")
     page.keyboard.press("Enter")
     assert changed(page) >= WORDS - 2
-    tab_to(".dx-text")
+    tab_to(RELEASED)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#card")).to_contain_text(re.compile("^soup (→|stayed)"))
+    page.keyboard.press("Escape")
+    expect(page.locator("#card")).to_be_hidden()
 
 
 def test_ten_thousand_words_are_no_trouble(page: Page) -> None:
     vocabulary = EmbeddingSpace.from_pretrained("wordnet-gloss").words
     words = random.Random(5).choices(vocabulary, k=10_000)
+    choose(page, "wordnet-gloss", "calibrated")
     privatize(page, " ".join(words))
     # At ε = 6 between a third and a half of the words stay.
     assert 4_000 < changed(page, 10_000) < 8_000
-    assert len(page.locator(".dx-text").inner_text().split()) == 10_000
+    assert len(page.locator(RELEASED).inner_text().split()) == 10_000
+    page.get_by_text("What each word may become").click()
     assert page.get_by_role("table").get_by_role("row").count() == 21
     assert f"first 20 of {len(set(words)):,} different" in page.locator("body").inner_text()
 
@@ -186,11 +233,11 @@ def test_ten_thousand_words_are_no_trouble(page: Page) -> None:
 def test_what_is_missing_is_said_and_markup_is_text(page: Page) -> None:
     privatize(page, "   ")
     expect(page.get_by_role("alert").filter(has_text="There is no text yet.")).to_be_visible()
-    page.get_by_role("slider").press("End")
+    page.locator("#epsilon-0").press("End")
     privatize(page, "<img src=x> {{value}} ${value} soup")
-    page.locator(".dx-text").wait_for()
-    assert page.locator(".dx-text img").count() == 0
-    released = page.locator(".dx-text").inner_text()
+    page.locator(RELEASED).wait_for()
+    assert page.locator(".text img").count() == 0
+    released = page.locator(RELEASED).inner_text()
     assert re.fullmatch(r"<\S+ \S+=\S+> \{\{\S+\}\} \$\{\S+\} \S+", released)
 
 
@@ -198,6 +245,7 @@ def test_it_fits_a_telephone(page: Page) -> None:
     page.set_viewport_size({"width": 375, "height": 700})
     privatize(page, SENTENCE)
     changed(page)
+    page.get_by_text("What each word may become").click()
     assert not scrolls_sideways(page)
 
 
@@ -205,7 +253,7 @@ def test_no_text_is_kept(page: Page, server: Server) -> None:
     secret = "xylographer"
     privatize(page, f"{secret} {secret}")
     changed(page, 2)
-    expect(page.get_by_role("table").get_by_text(secret)).to_be_visible()
+    expect(page.get_by_label("Original text")).to_have_text(f"{secret} {secret}")
     # The answer is out before what was held of it is dropped.
     page.wait_for_timeout(500.0)
     assert not server.holds(secret)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-pytest.importorskip("gradio")
+pytest.importorskip("uvicorn")
 
 from machine import PATIENCE
 
@@ -33,7 +33,7 @@ class Page:
         self.folder = folder
         self.process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("page_server.py")), str(port)],
-            env={**os.environ, "TMPDIR": str(folder), "GRADIO_TEMP_DIR": str(folder)},
+            env={**os.environ, "TMPDIR": str(folder)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -41,8 +41,6 @@ class Page:
         )
         assert self.process.stdout is not None
         self.url = urlsplit(self.process.stdout.readline().strip())
-        config = json.loads(self.request("GET", "/config")[1])
-        (self.answer,) = (e["id"] for e in config["dependencies"] if len(e["inputs"]) == 4)
 
     def connection(self) -> http.client.HTTPConnection:
         """Return a connection to the page, not open yet."""
@@ -58,11 +56,10 @@ class Page:
             with connection.getresponse() as reply:
                 return reply.status, reply.read()
 
-    def event(self, text: str, session: str) -> bytes:
+    def event(self, text: str) -> bytes:
         """Return the body of a request to privatize a text."""
-        data = [text, "wordnet-gloss", "tem", 2.0]
-        content = {"data": data, "fn_index": self.answer, "session_hash": session}
-        return json.dumps(content).encode()
+        choice = {"source": "wordnet-gloss", "mechanism": "tem", "epsilon": 2.0}
+        return json.dumps({"text": text, "choices": [choice], **choice}).encode()
 
     def held(self, text: str) -> int:
         """Return in how many objects a text is held, waiting for work that is under way."""
@@ -90,13 +87,12 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 JSON = {"Content-Type": "application/json"}
 
 
-def test_nothing_is_held_after_an_answer(page: Page) -> None:
-    for session in ("first", "second"):
-        status, content = page.request(
-            "POST", "/gradio_api/run/predict", page.event(f"{SECRET} soup", session), **JSON
-        )
+@pytest.mark.parametrize("path", ["/release", "/shares"])
+def test_nothing_is_held_after_an_answer(page: Page, path: str) -> None:
+    for _ in range(2):
+        status, content = page.request("POST", path, page.event(f"{SECRET} soup"), **JSON)
         assert status == 200
-        assert SECRET in content.decode()
+        assert (SECRET in content.decode()) == (path == "/release")
     assert page.held(SECRET) == 0
 
 
@@ -104,17 +100,18 @@ def test_nothing_is_held_of_a_client_that_leaves_before_the_answer(page: Page) -
     word = "zymurgist"
     for number in range(3):
         connection = page.connection()
-        body = page.event(f"{word} " * 3000, f"leaves{number}")
-        connection.request("POST", "/gradio_api/run/predict", body, JSON)
+        connection.request("POST", "/release", page.event(f"{word} " * 3000), JSON)
         time.sleep(0.05 * number)
         connection.close()
     assert page.held(word) == 0
 
 
-def test_an_answer_that_is_never_fetched_can_not_be_ordered(page: Page) -> None:
-    body = page.event("quidnunc", "never")
-    for path in ("/gradio_api/queue/join", "/gradio_api/call/answer", "/gradio_api/call/v2/answer"):
-        assert page.request("POST", path, body, **JSON)[0] == 403
+@pytest.mark.parametrize("body", [b"quidnunc", b'"quidnunc"', b'{"text": "quidnunc"}', b"\xff"])
+def test_what_the_page_never_asks_is_answered_without_the_text(page: Page, body: bytes) -> None:
+    for path in ("/release", "/shares"):
+        status, content = page.request("POST", path, body, **JSON)
+        assert status in (200, 400)
+        assert b"quidnunc" not in content
     assert page.held("quidnunc") == 0
 
 
@@ -122,8 +119,8 @@ def test_texts_at_the_same_time_do_not_disturb_each_other(page: Page) -> None:
     found: dict[int, bytes] = {}
 
     def ask(number: int) -> None:
-        body = page.event(f"clerihew{number} " * 50, f"same{number}")
-        found[number] = page.request("POST", "/gradio_api/run/predict", body, **JSON)[1]
+        body = page.event(f"clerihew{number} " * 50)
+        found[number] = page.request("POST", "/release", body, **JSON)[1]
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
     for thread in threads:
@@ -136,46 +133,48 @@ def test_texts_at_the_same_time_do_not_disturb_each_other(page: Page) -> None:
     assert page.held("clerihew") == 0
 
 
-@pytest.mark.parametrize("size", [10, 1 << 20])
-def test_files_are_refused(page: Page, size: int) -> None:
-    border = "XXX"
-    body = (
-        f"--{border}\r\nContent-Disposition: form-data; name=files; filename=a.txt\r\n\r\n"
-        f"{'z' * size}\r\n--{border}--\r\n"
-    )
-    status, _ = page.request(
-        "POST",
-        "/gradio_api/upload",
-        body,
-        **{"Content-Type": f"multipart/form-data; boundary={border}"},
-        Origin="http://evil.example",
-    )
-    assert status == 403
-    assert not [path for path in page.folder.rglob("*") if path.is_file()]
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_what_a_page_of_another_site_may_send_is_refused(page: Page, kind: str) -> None:
+    headers = {"Content-Type": kind, "Origin": "http://evil.example"}
+    assert page.request("POST", "/release", page.event("x"), **headers) == (403, b"")
+
+
+def test_there_is_no_other_way_in(page: Page) -> None:
+    for method in ("PUT", "DELETE", "GET"):
+        assert page.request(method, "/release", page.event("x"), **JSON)[0] == 405
+    assert page.request("GET", "/../page.html")[0] == 404
+
+
+def test_the_browser_is_told_to_ask_nobody_else(page: Page) -> None:
+    with closing(page.connection()) as connection:
+        connection.request("GET", "/")
+        with connection.getresponse() as reply:
+            policy = reply.headers["Content-Security-Policy"]
+            assert reply.headers["Cache-Control"] == "no-store"
+    assert "default-src 'none'; script-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "10.0.0.1"]
 )
 def test_other_hosts_are_refused(page: Page, host: str) -> None:
-    for path in ("/", "/config", "/gradio_api/run/predict"):
-        method, body = ("POST", page.event(SECRET, "x")) if "run" in path else ("GET", None)
+    for path in ("/", "/page.js", "/release"):
+        method, body = ("POST", page.event(SECRET)) if path == "/release" else ("GET", None)
         status, content = page.request(method, path, body, host, **JSON)
         assert (status, content) == (421, b"")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "localhost:1", "[::1]:7860"])
 def test_names_of_this_machine_are_answered(page: Page, host: str) -> None:
-    assert page.request("GET", "/config", None, host)[0] == 200
-
-
-def test_links_that_store_a_session_are_refused(page: Page) -> None:
-    assert page.request("GET", "/gradio_api/deep_link?session_hash=first")[0] == 403
+    assert page.request("GET", "/", None, host)[0] == 200
 
 
 def test_a_request_without_end_is_refused(page: Page) -> None:
     with closing(page.connection()) as connection:
-        connection.putrequest("POST", "/gradio_api/run/predict")
+        connection.putrequest("POST", "/release")
+        connection.putheader("Content-Type", "application/json")
         connection.putheader("Content-Length", str(1 << 40))
         connection.endheaders()
         with connection.getresponse() as reply:

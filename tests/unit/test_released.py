@@ -7,8 +7,19 @@ import pytest
 
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import create_mechanism
-from hf_dxprivacy.report.demo import RUNS, WORDS, offered_ranges, ready_mechanism, release_text
+from hf_dxprivacy.report.card_measurements import ready_mechanism
 from hf_dxprivacy.report.html import rendered
+from hf_dxprivacy.report.page_release import (
+    CARDS,
+    RUNS,
+    WORDS,
+    offered_ranges,
+    plain_lines,
+    release_sentences,
+    release_text,
+    shares_of_ten,
+)
+from hf_dxprivacy.sentences import SentencePool
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 
@@ -31,7 +42,11 @@ def test_pieces_make_up_a_release_with_the_changed_words_marked(
     *_, last, end = release.pieces
     assert last.text in space
     assert end.text == "!"
-    assert [piece.changed for piece in release.pieces] == [False] * 7 + [True, False]
+    kinds = ["", "stays", "", "stays", "", "stays", "", "unknown", ""]
+    assert [piece.kind for piece in release.pieces] == kinds
+    assert "".join(piece.text for piece in release.original) == "WAAA, (waab)\n waac zebra!"
+    assert [piece.card for piece in release.original] == [piece.card for piece in release.pieces]
+    assert release.unknown == ("zebra",)
     assert (release.words, release.changed, release.different) == (4, 1, 4)
     assert "ε = 500 per unit" in release.guarantee
 
@@ -40,7 +55,10 @@ def test_words_with_a_space_inside_stay_one_word() -> None:
     space = EmbeddingSpace.from_vectors(["new york", "york"], np.array([[0.0], [1e-9]]))
     texts = {release_text("york", create_mechanism("tem", space, 1.0)).pieces[1] for _ in range(60)}
     # Both are equally likely, so one of them is missing with a probability of 2⁻⁵⁹.
-    assert {(piece.text, piece.changed) for piece in texts} == {("new york", True), ("york", False)}
+    assert {(piece.text, piece.kind) for piece in texts} == {
+        ("new york", "near"),
+        ("york", "stays"),
+    }
 
 
 def test_figures_of_an_exponential_mechanism_are_exact(euclidean_space: EmbeddingSpace) -> None:
@@ -92,11 +110,15 @@ def test_texts_without_known_words_are_released_too(
 def test_what_is_shown_is_escaped() -> None:
     space = EmbeddingSpace.from_vectors(["<b>", "&amp;"], np.eye(2))
     release = release_text("<i>x</i> & y", create_mechanism("tem", space, 1.0))
-    shown = rendered("released.html", release=release, problem=None, runs=RUNS)
-    assert not re.search(r"<[bi]>|& ", shown)
+    each = {"name": "tem", "epsilon": 1.0, "release": release, "size": 2}
+    cards = [card._asdict() for card in release.cards]
+    shown = rendered("released.html", releases=[each | {"cards": cards}], problem=None, runs=RUNS)
+    assert not re.search(r"<i>|& ", shown)
+    assert not re.search(r">\s*<b></span>", shown)
     assert "&lt;" in shown
-    problem = rendered("released.html", release=None, problem="<script>", runs=RUNS)
-    assert '<p class="dx-problem" role="alert">&lt;script&gt;</p>' in problem
+    assert "\\u003ci\\u003e" in shown or "\\u003cb\\u003e" in shown
+    problem = rendered("released.html", releases=[], problem="<script>", runs=RUNS)
+    assert '<p class="problem" role="alert">&lt;script&gt;</p>' in problem
 
 
 def test_a_space_offers_what_suits_its_metric(
@@ -122,3 +144,77 @@ def test_calibration_that_takes_long_is_not_begun() -> None:
     assert list(offered_ranges(space)) == ["laplace", "mahalanobis", "tem", "krr"]
     with pytest.raises(InvalidValueError, match=r"not worked out .* --epsilon 2\.5"):
         ready_mechanism(space, "calibrated", 2.5)
+
+
+def test_cards_tell_how_near_a_word_is(euclidean_space: EmbeddingSpace) -> None:
+    space = euclidean_space.build_hierarchy(progress=False)
+    release = release_text("waaa waab zebra " * 9, create_mechanism("hierarchical", space, 1e-6))
+    assert release.doubts
+    for card in release.cards:
+        assert card.released in space
+        assert card.posterior is not None
+        # Everything is equally likely, whatever was released.
+        assert card.posterior == pytest.approx(1 / 500, rel=1e-3)
+        if card.original == "zebra":
+            assert (card.kind, card.rank, card.neighbours) == ("unknown", None, ())
+            continue
+        row, other = space.ids([card.original, card.released])
+        distances = space.distances(np.array([row]))[0]
+        assert list(card.neighbours) == [word for word, _ in space.neighbours(card.original, 5)]
+        if row != other:
+            # The word itself is nearer than any other.
+            assert card.rank == (distances < distances[other]).sum()
+            assert card.kind == ("near" if card.rank <= 100 else "middle")
+
+
+def test_only_the_first_pairs_have_cards(euclidean_space: EmbeddingSpace) -> None:
+    words = " ".join(euclidean_space.words)
+    release = release_text(words, create_mechanism("krr", euclidean_space, 30.0))
+    assert len(release.cards) == CARDS
+    assert [piece.card for piece in release.pieces if piece.kind][CARDS - 1 :][:2] == [
+        CARDS - 1,
+        None,
+    ]
+    assert {piece.kind for piece in release.pieces} == {"", "stays"}
+
+
+def test_a_random_word_of_a_shape_is_never_unchanged() -> None:
+    space = EmbeddingSpace.from_pretrained("english")
+    release = release_text("I met 20391 there", create_mechanism("hierarchical", space, 3.0))
+    (card,) = (card for card in release.cards if card.original == "20391")
+    assert card.kind != "stays"
+    assert card.posterior == 0.0 or card.released in space
+
+
+def test_shares_of_ten_words(euclidean_space: EmbeddingSpace) -> None:
+    space = euclidean_space
+    assert shares_of_ten("waaa waab", create_mechanism("krr", space, 60.0)) == [10, 0, 0]
+    assert shares_of_ten("zebra", create_mechanism("krr", space, 60.0)) == [0, 0, 10]
+    half = shares_of_ten("waaa zebra waaa zebra", create_mechanism("krr", space, 60.0))
+    assert half == [5, 0, 5]
+    # 100 of 500 words are near.
+    assert shares_of_ten("waaa waab", create_mechanism("krr", space, 1e-9)) == [0, 2, 8]
+    assert sum(shares_of_ten("", create_mechanism("laplace", space, 3.0))) == 10
+
+
+def test_sentences_are_released_one_by_one(euclidean_space: EmbeddingSpace) -> None:
+    entries = [f"{a} {b} waae." for a in ("waaa", "waab") for b in ("waac", "waad")]
+    pool = SentencePool.from_sentences(entries, euclidean_space, progress=False)
+    mechanism = create_mechanism("hierarchical", pool.space, 60.0)
+    release = release_sentences("Waaa waac waae! Waab waad waae?", pool, mechanism)
+    assert (release.entries, release.words, release.changed) == ("sentences", 2, 0)
+    assert [piece.text for piece in release.pieces] == [entries[0], entries[3]]
+    assert release.cards[0].entry == entries[0]
+    assert release.cards[0].posterior == pytest.approx(1.0)
+    assert "per sentence" in release.guarantee
+    assert shares_of_ten("Waaa waac waae!", mechanism, pool) == [10, 0, 0]
+
+
+def test_the_guarantee_in_plain_lines_is_rounded_upward(euclidean_space: EmbeddingSpace) -> None:
+    guarantee = create_mechanism("krr", euclidean_space, np.log(123.4)).guarantee
+    first, second, third = plain_lines(guarantee, 7)
+    assert "at most 130; for the 10th neighbour 130" in first
+    assert second == "For any two words at all, the factor is at most 130."
+    assert "factors of the 7 words of this text multiply" in third
+    large = create_mechanism("krr", euclidean_space, 50.0).guarantee
+    assert "at most 10^22." in plain_lines(large, 1)[1]
