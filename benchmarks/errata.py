@@ -5,13 +5,13 @@ python benchmarks/errata.py --write    put it into the page
 """
 
 import argparse
+import math
 from pathlib import Path
 
 from faulty_mechanisms import CONTROLS, Control, ReleasesUnknown, clusters
 from hf_dxprivacy.audit.check import GuaranteeCheck
 from hf_dxprivacy.audit.verify import verify_guarantee
-from hf_dxprivacy.mechanisms import Mechanism, TruncatedExponential
-from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
+from hf_dxprivacy.mechanisms import ExactMechanism, Mechanism, TruncatedExponential
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
 
@@ -49,12 +49,16 @@ def table() -> str:
 
 
 def _row(control: Control) -> list[str]:
-    faulty, honest = _audited(control.faulty()), _audited(control.honest())
-    return [control.formula, control.source, *_figures(faulty), _corrected(honest)]
+    faulty, right = _audited(control.faulty()), control.honest()
+    found = _audited(right)
+    corrected = _corrected(found)
+    if math.isinf(right.diameter):
+        corrected = "states ∞" + ("" if math.isinf(found.allowed) else f"; {_corrected(found)}")
+    return [control.formula, control.source, *_figures(faulty), corrected]
 
 
 def _audited(mechanism: Mechanism) -> GuaranteeCheck:
-    inputs = None if isinstance(mechanism, ExponentialMechanism) else INPUTS
+    inputs = None if isinstance(mechanism, ExactMechanism) else INPUTS
     return verify_guarantee(
         mechanism, inputs=inputs, draws=DRAWS, alpha=ALPHA, rng=keyed_generator(1)
     )

@@ -13,11 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.mechanisms import (
+    CusText,
+    Diffractor,
     HyperbolicLaplace,
     Mahalanobis,
     Mechanism,
     MultivariateLaplace,
+    SynTF,
     TruncatedExponential,
+    TruncatedGumbel,
 )
 from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
 from hf_dxprivacy.noise.laplace import in_uniform_directions, uniform_directions
@@ -25,6 +29,7 @@ from hf_dxprivacy.randomness import RowStreams, process_generator
 from hf_dxprivacy.search import nearest_euclidean, nearest_poincare
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.metrics import boundary_gap
+from peer_laws import gumbel_logs
 
 Array = NDArray[np.floating[Any]]
 Ids = NDArray[np.int64]
@@ -45,6 +50,12 @@ def clusters() -> EmbeddingSpace:
     spread = rng.uniform(0.1, 1.2, size=15)
     of = rng.integers(15, size=300)
     return _space(centers[of] + spread[of, None] * rng.normal(size=(300, 8)))
+
+
+@cache
+def few() -> EmbeddingSpace:
+    """The first 120 of these words, with a tree."""
+    return _space(clusters().vectors[:120]).build_hierarchy(progress=False)
 
 
 @cache
@@ -128,11 +139,76 @@ class WrongBottom(_Law):
         return np.where(near, np.exp(-self.inverse_temperature * distances), bottom / outside)
 
 
+class BottomKeeps(_Law):
+    """TEM that releases the input itself where it should draw a word beyond γ."""
+
+    def probabilities(self, ids: Any) -> NDArray[np.float64]:
+        """Return the law of the output for each input."""
+        ids, distances = np.asarray(ids), self.space.distances(np.asarray(ids))
+        near = distances < self.radius
+        weights = np.where(near, np.exp(-self.inverse_temperature * distances), 0.0)
+        bottom = np.exp(-self.inverse_temperature * self.radius) * (~near).sum(axis=1)
+        known = np.flatnonzero(ids >= 0)
+        weights[known, ids[known]] += bottom[known]
+        # For the unknown word, which has no place among the outputs, TEM as it is.
+        weights[ids < 0] = np.where(
+            near[ids < 0], weights[ids < 0], np.exp(-self.inverse_temperature * self.radius)
+        )
+        return weights / weights.sum(axis=1, keepdims=True)
+
+
 class SquaredDistance(_Law):
     """What a search index returns, a squared distance, is used as the distance."""
 
     def _mass(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.exp(-self.inverse_temperature * np.minimum(distances**2, self.radius**2))
+
+
+# Laws of other papers at what they claim
+
+
+class CusTextOfAnyWords(CusText):
+    """CusText, said to keep ε between any two words."""
+
+    def pair_distances(self, ids_a: Ids, ids_b: Ids) -> NDArray[np.float64]:
+        """Return 1 for different words."""
+        return np.minimum(super().pair_distances(ids_a, ids_b), 1.0)
+
+
+class SynTFOfAnyWords(SynTF):
+    """Synonyms, said to keep ε between any two words."""
+
+    def pair_distances(self, ids_a: Ids, ids_b: Ids) -> NDArray[np.float64]:
+        """Return 1 for different words."""
+        return np.minimum(super().pair_distances(ids_a, ids_b), 1.0)
+
+
+class OneListOfFive(Diffractor):
+    """Lists drawn at random, with the distance of the places in the first list only."""
+
+    def pair_distances(self, ids_a: Ids, ids_b: Ids) -> NDArray[np.float64]:
+        """Return the distance in the first list."""
+        places, a, b = self._places[0], self._taken(ids_a), self._taken(ids_b)
+        return np.abs(places[a] - places[b]).astype(np.float64)
+
+
+class GumbelAtEpsilon(TruncatedGumbel):
+    """Truncated Gumbel noise in exact arithmetic, said to be ε·d-private."""
+
+    def pair_distances(self, ids_a: Ids, ids_b: Ids) -> NDArray[np.float64]:
+        """Return distances of the space."""
+        return self.space.pair_distances(self._taken(ids_a), self._taken(ids_b))
+
+    def probabilities(self, ids: Any) -> NDArray[np.float64]:
+        """Return the law with its least probabilities, which no draw shows."""
+        return _gumbel_laws(self.epsilon)[self._taken(np.asarray(ids))]
+
+
+@cache
+def _gumbel_laws(epsilon: float) -> NDArray[np.float64]:
+    """Return the laws of the words of `few`."""
+    laws: NDArray[np.float64] = np.exp(gumbel_logs(few().distances(np.arange(len(few()))), epsilon))
+    return laws
 
 
 # Noise
@@ -298,7 +374,7 @@ CONTROLS = {
     ),
     "no remainder": Control(
         "only the nearest candidates can come out, and nothing stands for the other words",
-        "planted",
+        "code of CusText (mapping `aggressive`) and of InferDPT",
         lambda: CandidatesOnly(clusters(), 2.0),
         lambda: TruncatedExponential(clusters(), 2.0),
     ),
@@ -307,6 +383,36 @@ CONTROLS = {
         "mldp-text 0.1.2, `TEM`",
         lambda: WrongBottom(clusters(), 6.0),
         lambda: TruncatedExponential(clusters(), 6.0),
+    ),
+    "bottom keeps": Control(
+        "where ⊥ of TEM comes out, the input itself is released",
+        "pyPANTERA 1.0.2, `TEM`",
+        lambda: BottomKeeps(clusters(), 2.0),
+        lambda: TruncatedExponential(clusters(), 2.0),
+    ),
+    "clusters": Control(
+        "an exponential mechanism inside clusters, stated at ε for any two words",
+        "Chen et al., Findings of ACL 2023 (CusText)",
+        lambda: CusTextOfAnyWords(clusters(), 4.0),
+        lambda: CusText(clusters(), 4.0),
+    ),
+    "synonyms": Control(
+        "an exponential mechanism over the synonyms of a word, stated at ε for any two words",
+        "mldp-text 0.1.2, `SynTF`",
+        lambda: SynTFOfAnyWords(few(), 4.0),
+        lambda: SynTF(few(), 4.0),
+    ),
+    "one list": Control(
+        "a place in one of five lists, with the distance of one list in place of the farthest",
+        "planted",
+        lambda: OneListOfFive(clusters(), 0.05),
+        lambda: Diffractor(clusters(), 0.05),
+    ),
+    "truncated gumbel": Control(
+        "truncated Gumbel noise on the distances of Poisson-many nearest words, stated at ε·d",
+        "Xu, Feyisetan et al., FLAIRS 2021",
+        lambda: GumbelAtEpsilon(few(), 57.0),
+        lambda: TruncatedGumbel(few(), 57.0),
     ),
     "squared distance": Control(
         "the squared distance that a search index returns is taken for the distance",

@@ -318,8 +318,9 @@ class TruncatedGumbel(CandidateMechanism):
         mean = math.log(len(self.space))
         numbers = np.arange(1, min(len(self.space), 1000) + 1)
         logs = numbers * math.log(mean) - np.cumsum(np.log(numbers))
-        law = np.exp(logs - logs.max())
-        return law[law > NEVER] / law.sum()
+        law: Reals = np.exp(logs - logs.max())
+        law /= law.sum()
+        return law[law > NEVER]
 
     def _work_out(self, words: Ids) -> Iterator[Law]:
         size = len(self.space)
@@ -341,7 +342,8 @@ class TruncatedGumbel(CandidateMechanism):
         none_below = self._counts[:, None] * np.cumprod(survival, axis=0)
         from_rank = np.cumsum(none_below[::-1], axis=0)[::-1]
         law: Reals = (density * (from_rank / survival) * masses).sum(axis=1)
-        return law / law.sum()
+        law /= law.sum()
+        return law
 
 
 def _smallest(values: Reals, count: int) -> Ids:

@@ -227,7 +227,8 @@ class Diffractor(ListedWords):
         steps = np.minimum(np.ceil(-np.log1p(-size) / self.epsilon), last).astype(np.int64)
         steps = np.where(side < stays, 0, np.where(side < (1.0 + stays) / 2.0, -steps, steps))
         places = np.clip(self._places[lists, self._taken(ids)] + steps, 0, last)
-        return self._orders[lists, places]
+        drawn: Ids = self._orders[lists, places]
+        return drawn
 
     def _assumptions(self) -> tuple[str, ...]:
         return ("The lists are public, made from the vectors of the space.",)

@@ -14,11 +14,11 @@ from hf_dxprivacy.audit.workers import verify_workers
 from hf_dxprivacy.guarantee import PrivacyGuarantee
 from hf_dxprivacy.mechanisms import (
     CalibratedExponential,
+    ExactMechanism,
     Mechanism,
     MultivariateLaplace,
     TruncatedExponential,
 )
-from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -35,7 +35,7 @@ WORDS = " ".join(f"w{k}" for k in range(150))
 def audited(
     mechanism: Mechanism, seed: int, method: Method | None = None, draws: int = DRAWS
 ) -> GuaranteeCheck:
-    exact = isinstance(mechanism, ExponentialMechanism) and method != "sampling"
+    exact = isinstance(mechanism, ExactMechanism) and method != "sampling"
     found = verify_guarantee(
         mechanism,
         method=method,
@@ -53,7 +53,7 @@ def test_fault_is_caught(name: str) -> None:
     faulty = CONTROLS[name].faulty()
     # Twice as many, with which the mildest fault stands out whatever the seed.
     found = audited(faulty, seed=1, draws=2 * DRAWS)
-    assert found.method == ("exact" if isinstance(faulty, ExponentialMechanism) else "sampling")
+    assert found.method == ("exact" if isinstance(faulty, ExactMechanism) else "sampling")
     assert not found.passed
     assert found.log_ratio > found.allowed
     assert found.slack < 0
