@@ -46,7 +46,8 @@ class GuaranteeCheck:
     @property
     def slack(self) -> float:
         """ε·d minus the log-ratio at the worst pair; below zero if that is broken."""
-        return self.allowed - self.log_ratio
+        # Nothing is broken where nothing is promised, not even by ∞.
+        return math.inf if self.allowed == math.inf else self.allowed - self.log_ratio
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields and the slack as JSON-ready values; infinity becomes None."""

@@ -69,7 +69,8 @@ def test_honest_counterpart_passes(name: str) -> None:
     honest = CONTROLS[name].honest()
     found = audited(honest, seed=3)
     assert found.passed
-    assert found.slack >= 0
+    # A law may reach its bound, up to rounding.
+    assert found.slack >= -1e-12
 
 
 @pytest.mark.parametrize("make", [TruncatedExponential, CalibratedExponential])
