@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.audit import author_attribution, membership_inference
 from hf_dxprivacy.audit.inputs import blocks
+from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.evaluation.candidates import running_words
 from hf_dxprivacy.evaluation.learners import Learner
 from hf_dxprivacy.evaluation.material import Material, words_of
@@ -159,7 +161,8 @@ class Bench:
             found["similarity"] = np.sum(self._encoded * self._encode(released), axis=1)
         if self._readability is not None:
             sample = self._of_sample(released)
-            found["readability"] = self._readability.perplexity(sample) / self._perplexity
+            with suppress(InvalidValueError):  # no words to read
+                found["readability"] = self._readability.perplexity(sample) / self._perplexity
         if len(self.material.asked):
             found |= self._attributed(released)
         return found

@@ -151,10 +151,11 @@ def test_a_claim_that_is_not_true_is_the_first_thing_said(euclidean_space: Embed
 
 
 def test_what_a_program_claims_is_held_to_its_draws(euclidean_space: EmbeddingSpace) -> None:
-    honest = DxPrivatizer(euclidean_space, "krr", 2.0)
+    honest = DxPrivatizer(euclidean_space, "krr", 4.0)
     others = [
-        External(honest.privatize, name="honest", claim=2.0),
-        External(honest.privatize, name="liar", claim=0.5),
+        External(honest.privatize, name="honest", claim=4.0),
+        # So far off that few releases show it, as a busy machine has time for.
+        External(honest.privatize, name="liar", claim=1.0),
         External(str.upper, name="copier", claim=lambda a, b: 1.0),
         External(str.upper, name="modest", claim=math.inf),
     ]
