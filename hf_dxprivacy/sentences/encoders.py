@@ -22,6 +22,8 @@ from hf_dxprivacy.text import RowReader
 SMOOTHING = 1e-3
 # Texts whose words are held at once.
 TEXTS = 4096
+# Texts of as many tokens that a model encodes at once.
+TOGETHER = 16
 
 
 class SentenceEncoder(ABC):
@@ -159,8 +161,9 @@ class WordEncoder(SentenceEncoder):
 class TransformersEncoder(SentenceEncoder):
     """Mean of the last hidden states of a `transformers` encoder, as sentence-transformers has it.
 
-    Texts are encoded one by one, so that padding to others changes no vector. Beyond the length
-    that the tokenizer names, and `max_tokens`, a text is cut.
+    Texts of as many tokens are encoded together, without padding, so that others change no more of
+    a vector than its last bit. Beyond the length that the tokenizer names, and `max_tokens`, a text
+    is cut.
 
     Args:
         model_id: A local folder, or a repository on the Hub; read from safetensors only.
@@ -209,17 +212,19 @@ class TransformersEncoder(SentenceEncoder):
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return (m, d) float64; see `SentenceEncoder`."""
-        torch, vectors = self._torch, []
-        with torch.inference_mode():
-            for text in texts:
-                tokens = self._tokenizer(
-                    text, truncation=True, max_length=self.max_tokens, return_tensors="pt"
-                ).to(self.device)
-                hidden = self._model(**tokens).last_hidden_state
-                vectors.append(hidden[0].mean(dim=0).double().cpu().numpy())
-        empty = np.array([not text.strip() for text in texts], dtype=np.bool_)
-        encoded = np.reshape(vectors, (len(vectors), self._model.config.hidden_size))
-        encoded[empty] = 0.0
+        cut = {"truncation": True, "max_length": self.max_tokens}
+        tokens = [self._tokenizer(text, **cut)["input_ids"] for text in texts]
+        encoded = np.zeros((len(texts), self._model.config.hidden_size))
+        lengths = np.array([len(ids) for ids in tokens], dtype=np.int64)
+        with self._torch.inference_mode():
+            for length in np.unique(lengths[lengths > 0]):
+                rows = np.flatnonzero(lengths == length)
+                for part in np.array_split(rows, -(-len(rows) // TOGETHER)):
+                    ids = self._torch.tensor([tokens[i] for i in part.tolist()], device=self.device)
+                    mask = self._torch.ones_like(ids)
+                    hidden = self._model(input_ids=ids, attention_mask=mask).last_hidden_state
+                    encoded[part] = hidden.mean(dim=1).double().cpu().numpy()
+        encoded[[i for i, text in enumerate(texts) if not text.strip()]] = 0.0
         return _normalized(encoded)
 
     @lazy_property
@@ -236,14 +241,8 @@ class TransformersEncoder(SentenceEncoder):
     @property
     def reference(self) -> dict[str, Any]:
         """The model, its commit, and the digest of its parameters."""
-        commit = self.source.commit
-        name = str(Path(self.source.name).resolve()) if commit is None else self.source.name
-        return {
-            "name": name,
-            "commit": None if commit is None else commit.sha,
-            "max_tokens": self.max_tokens,
-            "digest": self.digest,
-        }
+        found = _referred(self.source)
+        return {**found, "max_tokens": self.max_tokens, "digest": self.digest}
 
     @classmethod
     def restored(
@@ -259,15 +258,89 @@ class TransformersEncoder(SentenceEncoder):
     ) -> "TransformersEncoder":
         name, most = reference["name"], reference["max_tokens"]
         encoder = cls(name, reference["commit"], max_tokens=most, device=device, access=access)
-        if encoder.digest != reference["digest"]:
-            raise ArtifactError(
-                f"the encoder {name!r} has changed since the pool was made: it would look texts up "
-                "elsewhere; make the pool again, or bring back the encoder of that time"
-            )
+        _require_unchanged(encoder, reference)
         return encoder
 
 
-ENCODERS: dict[str, Any] = {kind.kind: kind for kind in (WordEncoder, TransformersEncoder)}
+class StaticEncoder(SentenceEncoder):
+    """Mean of the token vectors of a static model of model2vec; no torch.
+
+    Args:
+        model_id: A local folder, or a repository on the Hub such as "minishlab/potion-base-8M".
+        revision: Branch, tag or commit on the Hub.
+
+    Raises:
+        InvalidValueError: If model2vec cannot load it.
+        MissingExtraError: If model2vec is not installed.
+    """
+
+    kind = "static"
+
+    def __init__(
+        self, model_id: str | Path, revision: str | None = None, access: HubOptions | None = None
+    ) -> None:
+        require("model2vec", "models")
+        self.source = TransformersModel.find(model_id, revision, access)
+        self._model = self.source.static_model()
+        self._rules = self._model.tokenizer.to_str()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StaticEncoder.restored, (self.reference, {}, self.source.access)
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return (m, d) float64; see `SentenceEncoder`."""
+        if not texts:
+            return np.zeros((0, self._model.dim))
+        found = self._model.encode(
+            list(texts), max_length=None, normalize=False, use_multiprocessing=False
+        )
+        return _normalized(np.asarray(found, dtype=np.float64))
+
+    @lazy_property
+    def digest(self) -> str:
+        """SHA-256 of the tokenizer, the vectors and their weights."""
+        model = self._model
+        digest = hashlib.sha256(self._rules.encode())
+        for array in (model.embedding, model.token_mapping, model.weights):
+            if array is not None:
+                digest.update(f"{array.dtype} {array.shape}\n".encode())
+                digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    @property
+    def reference(self) -> dict[str, Any]:
+        """The model, its commit, and the digest of its parameters."""
+        return {**_referred(self.source), "digest": self.digest}
+
+    @classmethod
+    def restored(
+        cls, reference: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]], access: HubOptions
+    ) -> "StaticEncoder":
+        """Return an encoder as it was stored; the model must not have changed."""
+        del tensors
+        encoder = cls(reference["name"], reference["commit"], access)
+        _require_unchanged(encoder, reference)
+        return encoder
+
+
+ENCODERS: dict[str, Any] = {
+    kind.kind: kind for kind in (WordEncoder, TransformersEncoder, StaticEncoder)
+}
+
+
+def _referred(source: TransformersModel) -> dict[str, Any]:
+    """Return name and commit of a model; of a local one its path."""
+    if source.commit is None:
+        return {"name": str(Path(source.name).resolve()), "commit": None}
+    return {"name": source.name, "commit": source.commit.sha}
+
+
+def _require_unchanged(encoder: SentenceEncoder, reference: Mapping[str, Any]) -> None:
+    if encoder.digest != reference["digest"]:
+        raise ArtifactError(
+            f"the encoder {reference['name']!r} has changed since the pool was made: it would look "
+            "texts up elsewhere; make the pool again, or bring back the encoder of that time"
+        )
 
 
 def _restored(reference: Mapping[str, Any], device: str, access: HubOptions) -> TransformersEncoder:

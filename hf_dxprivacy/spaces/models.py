@@ -113,6 +113,20 @@ class TransformersModel:
         with self._explained(what):
             return factory.from_pretrained(self.name, trust_remote_code=False, **hub, **options)
 
+    def static_model(self) -> Any:
+        """Load a static model with model2vec.
+
+        Raises:
+            InvalidValueError: If model2vec cannot load it.
+        """
+        folder = Path(self.name)
+        if self.commit is not None:
+            folder, _ = fetch(self.commit.repo_id, _STATIC_FILES, self.commit.sha, self.access)
+        try:
+            return require("model2vec", EXTRA).StaticModel.from_pretrained(folder)
+        except (OSError, ValueError, KeyError, SafetensorError) as error:
+            raise InvalidValueError(f"{self.name}: model2vec cannot load it: {error}") from error
+
     def input_embedding(self, rows: Sequence[int]) -> tuple[str, NDArray[np.float32]]:
         """Read some rows of the input embedding.
 
@@ -229,18 +243,10 @@ def read_transformers(
 
 def read_static(model: Any, scripts: Scripts) -> Described:
     """Read a static model; see `EmbeddingSpace.from_static`."""
-    static = require("model2vec", EXTRA).StaticModel
-    origin = {"source": "model2vec"}
+    static, origin = require("model2vec", EXTRA).StaticModel, {"source": "model2vec"}
     if isinstance(model, (str, Path)):
-        name, folder = model, Path(model)
-        origin = {"source": folder.resolve().name}
-        if not folder.is_dir():
-            folder, commit = fetch(str(name), _STATIC_FILES)
-            origin = {"source": commit.repo_id, "commit": commit.sha}
-        try:
-            model = static.from_pretrained(folder)
-        except (OSError, ValueError, KeyError, SafetensorError) as error:
-            raise InvalidValueError(f"{name}: model2vec cannot load it: {error}") from error
+        source = TransformersModel.find(model)
+        model, origin = source.static_model(), source.origin
     if not isinstance(model, static):
         raise InvalidTypeError(
             "expected a model2vec StaticModel, the folder of one or its repository on the Hub, "

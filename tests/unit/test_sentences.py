@@ -1,8 +1,11 @@
 """Pools of sentences, and privatizers that release whole sentences."""
 
+import errno
 import gzip
 import json
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from datasets import Dataset
+from safetensors.numpy import load_file, save_file
 from scipy.stats import chi2
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 
 from hf_dxprivacy import EmbeddingSpace, PrivacyBudget, SentencePool, SentencePrivatizer
 from hf_dxprivacy.cli.main import main
@@ -19,9 +26,18 @@ from hf_dxprivacy.errors import (
     BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
+    MissingExtraError,
 )
 from hf_dxprivacy.mechanisms import ExactMechanism
-from hf_dxprivacy.sentences import WordEncoder, clean_sentences, split_sentences
+from hf_dxprivacy.sentences import (
+    StaticEncoder,
+    TransformersEncoder,
+    WordEncoder,
+    clean_sentences,
+    split_sentences,
+)
+from hf_dxprivacy.sentences import pool as pool_module
+from machine import PATIENCE
 
 SEED = 314159265358979323846264338327950288
 KEY = bytes(range(40))
@@ -468,3 +484,101 @@ def test_a_privatizer_whose_pool_has_changed_is_refused(stored: Path) -> None:
     other.save_pretrained(stored)
     with pytest.raises(ArtifactError, match="the space was changed since"):
         SentencePrivatizer.from_pretrained(stored.parent / "privatizer")
+
+
+# Where something is missing or broken
+
+
+@pytest.mark.parametrize(
+    ("package", "work"),
+    [
+        ("torch", lambda: TransformersEncoder("anywhere")),
+        ("model2vec", lambda: StaticEncoder("anywhere")),
+        ("sentencex", lambda: split_sentences("One. Two.")),
+    ],
+)
+def test_what_is_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch, package: str, work: Callable[[], object]
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=rf"{package}.*hf-dxprivacy\["):
+        work()
+
+
+def test_without_torch_pools_of_words_work(pool: SentencePool) -> None:
+    program = "import sys; sys.modules.update(dict.fromkeys(('torch', 'sentencex', 'model2vec')))\n"
+    program += "from hf_dxprivacy import SentencePrivatizer as P\n"
+    program += "print(P('wordnet-sentences', epsilon=1.3).privatize('The soup was cold.'))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.stdout.strip(), done.stderr
+
+
+def test_a_pool_of_one_sentence_many_times(words: EmbeddingSpace) -> None:
+    given = ["the soup\nwas  cold and late"] * 5 + ["The soup was cold and late!"]
+    pool = SentencePool.from_sentences(given, words, progress=False)
+    assert pool.sentences == ("the soup was cold and late", "The soup was cold and late!")
+    # At one place, where the first is taken.
+    assert pool.look_up(["soup was late and cold, the", "the train"]).tolist() == [0, 0]
+    assert pool.space.provenance["left_out"] == {"duplicates": 4}
+    assert SentencePrivatizer(pool, epsilon=1.0).privatize("the soup") in pool.sentences
+
+
+@pytest.mark.parametrize("name", ["encoder.safetensors", "vectors.safetensors", "vocabulary.txt"])
+def test_truncated_files_are_named(stored: Path, name: str) -> None:
+    content = (stored / name).read_bytes()
+    (stored / name).write_bytes(content[: len(content) // 2])
+    with pytest.raises(ArtifactError, match=name):
+        SentencePool.from_pretrained(stored)
+
+
+def test_a_full_disk_leaves_the_pool_as_it_was(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = SentencePool.from_pretrained(stored)
+    before = {path.name: path.read_bytes() for path in stored.iterdir()}
+
+    def full(path: Path, entries: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pool_module, "write_record", full)
+    other = SentencePool.from_sentences(SENTENCES[:9], pool.encoder, progress=False)
+    with pytest.raises(OSError, match="No space left"):
+        other.save_pretrained(stored)
+    assert {path.name: path.read_bytes() for path in stored.iterdir()} == before
+
+
+@pytest.fixture
+def static(tmp_path: Path) -> Path:
+    """A model in the format of model2vec, written by that package."""
+    model2vec = pytest.importorskip("model2vec")
+    known = sorted({word for sentence in SENTENCES for word in sentence.split()})
+    tokenizer = Tokenizer(
+        WordLevel({"[UNK]": 0, **{word: at for at, word in enumerate(known, 1)}}, "[UNK]")
+    )
+    tokenizer.pre_tokenizer = Whitespace()
+    vectors = np.random.default_rng(5).normal(size=(len(known) + 1, 8)).astype(np.float32)
+    model2vec.StaticModel(vectors, tokenizer).save_pretrained(tmp_path / "static")
+    return tmp_path / "static"
+
+
+def test_a_pool_over_a_static_model(static: Path) -> None:
+    encoder = StaticEncoder(static)
+    texts = ["the soup was late", "", "doctor " * 100_000, "日本語だけ"]
+    together = encoder.encode(texts)
+    np.testing.assert_array_equal(together, np.concatenate([encoder.encode([t]) for t in texts]))
+    np.testing.assert_allclose(np.linalg.norm(together, axis=1), [1, 0, 1, 0], atol=1e-6)
+    pool = SentencePool.from_sentences(SENTENCES, encoder, progress=False)
+    assert pool.look_up(SENTENCES).tolist() == list(range(len(SENTENCES)))
+    folder = static.parent / "pool"
+    pool.save_pretrained(folder)
+    again = SentencePool.from_pretrained(folder)
+    assert again.digest == pickle.loads(pickle.dumps(pool)).digest == pool.digest
+    assert "`static`: `static`" in (folder / "README.md").read_text("utf-8")
+    weights = load_file(static / "model.safetensors")
+    save_file({**weights, "embeddings": weights["embeddings"] * 2}, static / "model.safetensors")
+    with pytest.raises(ArtifactError, match="has changed since the pool was made"):
+        SentencePool.from_pretrained(folder)
+    with pytest.raises(InvalidValueError, match="model2vec cannot load it"):
+        StaticEncoder(folder)
