@@ -22,6 +22,7 @@ from hf_dxprivacy.privatizers.keyed_noise import noise_source
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.results import ORIGINAL
 from hf_dxprivacy.sentences import SentencePool
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -144,7 +145,7 @@ def candidates(
     epsilon: float | Sequence[float] | Mapping[str, Any] | None,
     pools: Iterable[SentencePool | str],
     others: Mapping[str, Any] | Iterable[Any],
-    rng: np.random.Generator,
+    seed: int,
     *,
     staying: Sequence[float] = STAYING,
     bounds: Sequence[float] = BOUNDS,
@@ -158,7 +159,7 @@ def candidates(
             shares `staying` of running words come out as they were, by the space alone.
         pools: Pools, or names of stored ones; taken at `bounds`.
         others: Privatizers, or anything with ``privatize(texts)``, perhaps by names.
-        rng: Of draws where the law of a mechanism is not known.
+        seed: Of draws where the law of a mechanism is not known.
         staying: Shares in (0, 1).
         bounds: Of the log-ratio of any two texts.
 
@@ -170,6 +171,7 @@ def candidates(
     for name in mechanisms:
         check_options(name, ())
         given = epsilon.get(name) if isinstance(epsilon, Mapping) else epsilon
+        rng = keyed_generator(seed, "epsilons", name)
         grid = matched(space, name, staying, rng) if given is None else np.atleast_1d(given)
         for each in map(float, grid):
             yield Candidate(name, each, DxPrivatizer(space, name, each))

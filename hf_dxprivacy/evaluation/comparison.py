@@ -316,7 +316,7 @@ def _cells(row: Compared, heads: Mapping[str, str]) -> dict[str, str]:
     cells = {
         "mechanism": "original" if plain else row.mechanism,
         "epsilon": "" if row.epsilon is None else f"{row.epsilon:.4g}",
-        "verified": "" if plain else MARKS.get(row.verified, "–"),
+        "verified": "" if plain else _mark(row),
         "local": "" if plain else _bound(row.local),
         "text": "" if plain else _bound(row.local_text),
     }
@@ -327,8 +327,16 @@ def _cells(row: Compared, heads: Mapping[str, str]) -> dict[str, str]:
     return cells
 
 
+def _mark(row: Compared) -> str:
+    """Return how a claim was verified: in part, where it is finite for some pairs only."""
+    mark = MARKS.get(row.verified, "–")
+    return "in part" if row.local == math.inf and mark in ("exact", "draws") else mark
+
+
 def _bound(value: float | None) -> str:
-    return "–" if value is None else "∞" if math.isinf(value) else upward(value, 3)
+    if value is None or math.isinf(value):
+        return "–" if value is None else "∞"
+    return upward(value, 3) if value < 1000 else f"{math.ceil(value):,}"
 
 
 def _share(value: float, name: str) -> str:

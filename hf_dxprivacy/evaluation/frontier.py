@@ -145,7 +145,7 @@ def compare(
     chosen = list(
         candidates(
             *(space, mechanisms, epsilon, pools, others),
-            keyed_generator(seed, "epsilons"),
+            seed,
             staying=STAYING,
             bounds=QUICK_BOUNDS if quick else BOUNDS,
         )

@@ -61,8 +61,15 @@ class Effort:
 
 
 QUICK = Effort(
-    *(1000, 40_000, 20, 25),
-    *(500, 40, 40_000, 0, 10.0),
+    rows=1000,
+    words=40_000,
+    users=20,
+    subsets=25,
+    guessed=500,
+    inputs=40,
+    draws=40_000,
+    members=0,
+    seconds=10.0,
 )
 
 
@@ -301,7 +308,8 @@ class Bench:
 
     def _encode(self, texts: Sequence[str]) -> Values:
         assert self._encoder is not None
-        return self._encoder.encode(self._of_sample(texts))
+        vectors: Values = self._encoder.encode(self._of_sample(texts))
+        return vectors
 
     @cached_property
     def _perplexity(self) -> float:
