@@ -167,6 +167,8 @@ class Comparison:
     def difference(self, first: str, second: str, attack: str | None = None) -> Difference | None:
         """Compare two mechanisms at the same success of an attack; None where that is nowhere.
 
+        The interval is of 95 % for this pair; those of `sentences` hold all together.
+
         Args:
             first: A mechanism.
             second: Another one.

@@ -1,5 +1,6 @@
 """Mechanisms compared along their curves, at the same success of an attack."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy.results import Interval, mean_interval
+from hf_dxprivacy._runtime import require
+from hf_dxprivacy.results import EXTRA, Interval
 
 # Places at which two curves are compared, between the ends of what they share.
 PLACES = 65
@@ -83,12 +85,13 @@ class Difference:
         return self.utility.low > 0.0 or self.utility.high < 0.0
 
 
-def difference(first: Curve, second: Curve) -> Difference | None:
+def difference(first: Curve, second: Curve, confidence: float = 0.95) -> Difference | None:
     """Compare two curves over the successes that both have; None if there are none.
 
     Curves are straight between their points. The texts are the same for both, so that the interval
-    is over the differences in each part of them, which share no noise and no model; what the
-    attack's success is uncertain by counts through the slope of the curve.
+    is over the differences in each text; or in each part of them, which has a model and noise of
+    its own, where these differ by more than texts would alone. What the attack's success is
+    uncertain by counts through the slope of the curve.
     """
     low = max(first.attack[0], second.attack[0])
     high = min(first.attack[-1], second.attack[-1])
@@ -100,11 +103,27 @@ def difference(first: Curve, second: Curve) -> Difference | None:
         weights = curve.weights(places)
         each += sign * (weights @ curve.utility)
         variance += float((weights * curve.slopes) ** 2 @ curve.variance)
-    _, part = np.unique(first.parts, return_inverse=True)
-    found = mean_interval(np.bincount(part, each) / np.bincount(part))
-    half = float(np.hypot((found.high - found.low) / 2.0, 1.96 * np.sqrt(variance)))
-    around = Interval(found.value, found.value - half, found.value + half)
+    error, quantile = _error(each, first.parts, confidence)
+    uncertain = math.sqrt(variance) * float(_stats().norm.ppf(0.5 + confidence / 2.0))
+    half, mean = math.hypot(quantile * error, uncertain), float(each.mean())
+    around = Interval(mean, mean - half, mean + half)
     return Difference(first.name, second.name, around, float(low), float(high))
+
+
+def _error(each: Reals, parts: Reals, confidence: float) -> tuple[float, float]:
+    """Return the standard error of a mean over texts, and how many of them the interval has."""
+    _, part = np.unique(parts, return_inverse=True)
+    means = np.bincount(part, each) / np.bincount(part)
+    over = [values for values in (each, means) if len(values) > 1]
+    if not over:
+        return math.inf, 1.0
+    errors = [float(values.std(ddof=1)) / math.sqrt(len(values)) for values in over]
+    error, freedom = max(zip(errors, (len(values) - 1 for values in over), strict=True))
+    return error, float(_stats().t.ppf(0.5 + confidence / 2.0, freedom))
+
+
+def _stats() -> Any:
+    return require("scipy.stats", EXTRA)
 
 
 def headline(curves: Sequence[Curve], kept: str, attack: str) -> str:
@@ -118,11 +137,13 @@ def headline(curves: Sequence[Curve], kept: str, attack: str) -> str:
     at = f"At the same {attack}"
     if len(curves) < 2:
         return "There are no two mechanisms to compare."
+    # All intervals hold together with 95 %: the best one is chosen by them.
+    confidence = 1.0 - 0.1 / (len(curves) * (len(curves) - 1))
     pairs = {
         (a.name, b.name): found
         for a in curves
         for b in curves
-        if a is not b and (found := difference(a, b)) is not None
+        if a is not b and (found := difference(a, b, confidence)) is not None
     }
     if not pairs:
         return (

@@ -125,7 +125,8 @@ def compare(
     if sample is not None:
         require_at_least(1, sample=sample)
         effort = replace(effort, rows=sample)
-    seed = _seed(seed, resume)
+    # Noise of a seed costs more than fresh noise.
+    noise, seed = seed, _seed(seed, resume)
     if not isinstance(space, EmbeddingSpace):
         space = EmbeddingSpace.from_pretrained(space)
     material = prepare(
@@ -162,7 +163,7 @@ def compare(
             title = "originals" if candidate.name == ORIGINAL else candidate.name
             epsilon_of = "" if candidate.epsilon is None else f", ε = {candidate.epsilon:.4g}"
             bar.set_description(f"Comparing {title}{epsilon_of}")
-            measure = partial(_measured, candidate, bench, releases, seed, notes)
+            measure = partial(_measured, candidate, bench, releases, noise, notes)
             found.append(measure() if kept is None else _kept(kept, candidate.key, measure))
             bar.update()
     return _comparison(found, bench, notes, given=epsilon is not None)
@@ -201,7 +202,7 @@ def _bench(
 
 
 def _measured(
-    candidate: Candidate, bench: Bench, releases: int, seed: int, notes: list[str]
+    candidate: Candidate, bench: Bench, releases: int, seed: int | None, notes: list[str]
 ) -> Compared:
     """Release the texts, and measure."""
     texts, mechanism = bench.material.texts, candidate.mechanism
@@ -242,9 +243,11 @@ def _measured(
 
 
 def _release(
-    candidate: Candidate, seed: int, number: int, texts: Sequence[str], part: int = -1
+    candidate: Candidate, seed: int | None, number: int, texts: Sequence[str], part: int = -1
 ) -> list[str]:
     """Release texts with noise of their own for each release and part."""
+    if seed is None:
+        return candidate.release(texts)
     noise = keyed_generator(seed, candidate.key, number, part).bytes(16)
     return candidate.release(texts, int.from_bytes(noise, "little"))
 

@@ -199,6 +199,8 @@ MARKERS = {
     "hyperbolic": "D",
     "krr": "x",
 }
+# An axis is one of ratios if its values are farther apart than this.
+WIDE = 12.0
 # Of names that have none.
 SPARE = ("#882255", "#332288", "#999933", "#117733", "#AA4499", "#661100", "#6699CC")
 
@@ -309,6 +311,9 @@ def draw_frontier(useful: Results, leaking: Results, use: str, attack: str) -> P
         axes.vlines(x, low, high, color=style["color"], linewidth=1, alpha=0.3)
         del style["capsize"]
         axes.plot(x, y, **style)
+    if min(told := [r.value for r in leaking]) > 0 and max(told) > WIDE * min(told):
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel(f"{attack}  (left hides more)")
     axes.set_ylabel(f"{use}  (up keeps more)")
     arrow = {"arrowstyle": "-|>", "color": "0.4"}
