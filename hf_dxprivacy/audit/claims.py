@@ -32,6 +32,8 @@ Function = Callable[[list[str]], list[str]]
 
 # Inputs that are drawn for, and of so many that are given the nearest are looked for.
 INPUTS, LOOKED_AT = 40, 400
+# Two words that no vocabulary holds.
+UNKNOWN = ("qxwvzkj", "zzqxwkv")
 # Texts that are released at once.
 BATCH = 1 << 14
 # Letters of a made-up word, and characters of a release in which it is looked for.
@@ -163,6 +165,8 @@ def verify_claim(
         reason = f"nothing above what is claimed in {runs:,} releases of {len(texts)} inputs"
     else:
         reason = "no two inputs have a claim that so many draws could refute"
+    if claimed_for == "word" and math.isinf(_or_none(claim, *UNKNOWN)):
+        reason += "; nothing is claimed of unknown words"
     return replace(result, holds=not broken, reason=reason, evidence=tuple(checks))
 
 
@@ -317,7 +321,7 @@ def _inputs_of(
             raise InvalidTypeError("expected inputs= with words or texts to release")
         entries = release.space.words
         known = [entries[k] for k in chosen_inputs(release.mechanism, count - 2, rng)]
-        return [*known[: count - 2], "qxwvzkj", "zzqxwkv"]
+        return [*known[: count - 2], *UNKNOWN]
     if isinstance(given, str) or not all(isinstance(text, str) for text in given):
         raise InvalidTypeError("expected inputs to be a sequence of strings")
     different = list(dict.fromkeys(given))

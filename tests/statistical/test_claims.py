@@ -19,6 +19,8 @@ from claims import (
     tree,
     verified,
 )
+from faulty_mechanisms import clusters
+from hf_dxprivacy import DxPrivatizer
 from hf_dxprivacy.audit import verify_claim
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.evaluation import External
@@ -102,9 +104,22 @@ def test_a_copied_word_refutes_large_claims_but_not_any() -> None:
         assert not found.holds
         assert found.reason.startswith("unknown words come out as they are, 100 of 100")
         for claim in (300.0, math.inf):
-            assert check(claim, text).reason == (
+            assert check(claim, text).reason.startswith(
                 "no two inputs have a claim that so many draws could refute"
             )
+
+
+def test_it_is_said_that_unknown_words_are_not_covered() -> None:
+    keeps = DxPrivatizer(clusters(), "krr", 1.0, oov="keep")
+    found = verify_claim(keeps, inputs=WORDS, runs=4_000, workers=0, rng=keyed_generator(6))
+    assert found.holds
+    assert found.reason.endswith("; nothing is claimed of unknown words")
+
+    def known(a: str, b: str) -> float:
+        return 1.0 if {a, b} <= {*WORDS} else [][0]
+
+    found = verify_claim(keeps, known, WORDS, runs=4_000, workers=0, rng=keyed_generator(7))
+    assert found.reason.endswith("; nothing is claimed of unknown words")
 
 
 def test_reasons_hold_nothing_of_the_inputs() -> None:
