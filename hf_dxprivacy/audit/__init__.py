@@ -4,7 +4,6 @@ from hf_dxprivacy.audit.adversary import BayesAdversary
 from hf_dxprivacy.audit.attribution import Attribution, author_attribution
 from hf_dxprivacy.audit.bigrams import BigramModel
 from hf_dxprivacy.audit.check import GuaranteeCheck
-from hf_dxprivacy.audit.claims import ClaimCheck, verify_claim
 from hf_dxprivacy.audit.companions import verify_companions
 from hf_dxprivacy.audit.masked_words import MaskedWordModel
 from hf_dxprivacy.audit.reconstruction import (
@@ -13,6 +12,7 @@ from hf_dxprivacy.audit.reconstruction import (
     reconstruct_texts,
     reconstruction,
 )
+from hf_dxprivacy.audit.release_claims import ClaimCheck, verify_claim
 from hf_dxprivacy.audit.shadow import membership_inference, user_audit
 from hf_dxprivacy.audit.verify import verify_guarantee
 from hf_dxprivacy.audit.workers import WorkersCheck, verify_workers
