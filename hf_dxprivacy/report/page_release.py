@@ -366,6 +366,8 @@ def shares_of_ten(text: str, mechanism: Mechanism, pool: SentencePool | None = N
 def plain_lines(guarantee: PrivacyGuarantee, units: int) -> tuple[str, str, str]:
     """Return what is guaranteed in three plain lines, rounded upward.
 
+    Distances to neighbours are medians: half of the entries have none that is larger.
+
     Args:
         guarantee: Of one word, sentence or text.
         units: How many of them the text has.
@@ -374,8 +376,9 @@ def plain_lines(guarantee: PrivacyGuarantee, units: int) -> tuple[str, str, str]
     whole = "any two texts" if unit == "text" else f"any two {unit}s"
     local = guarantee.ldp_epsilon
     return (
-        f"Was it this {unit}, or its nearest neighbour? Seeing the release changes these odds by a "
-        f"factor of at most {_factor(near[1])}; for the 10th neighbour {_factor(near[10])}.",
+        f"Was it this {unit}, or its nearest neighbour? For half of them or more, the release "
+        f"changes these odds by a factor of at most {_factor(near[1])}; for the 10th neighbour "
+        f"{_factor(near[10])}.",
         f"For {whole} at all, the factor is at most {_factor(local)}.",
         f"The factors of the {units:,} {unit}s of this text multiply, and those of every further "
         "release of it too."

@@ -213,6 +213,7 @@ def test_sentences_are_released_one_by_one(euclidean_space: EmbeddingSpace) -> N
 def test_the_guarantee_in_plain_lines_is_rounded_upward(euclidean_space: EmbeddingSpace) -> None:
     guarantee = create_mechanism("krr", euclidean_space, np.log(123.4)).guarantee
     first, second, third = plain_lines(guarantee, 7)
+    assert "For half of them or more, " in first
     assert "at most 130; for the 10th neighbour 130" in first
     assert second == "For any two words at all, the factor is at most 130."
     assert "factors of the 7 words of this text multiply" in third

@@ -84,6 +84,7 @@ async function release(event) {
     result.innerHTML = reply.ok ? await reply.text() : "";
     if (!reply.ok) complain(result, `the text was refused (status ${reply.status}); is it too long?`);
     prepare(result);
+    if (innerWidth < 832) result.scrollIntoView();
   } catch {
     complain(result, "the program that serves this page does not answer");
   } finally {
@@ -132,7 +133,7 @@ function show(word) {
   if (told.neighbours.length) lines.push(`Nearest to the original: ${told.neighbours.slice(0, told.entry ? 2 : 5).join(" · ")}`);
   if (told.posterior !== null) {
     const percent = told.posterior === 0 ? "0" : (100 * told.posterior).toPrecision(2);
-    const what = told.entry ? "that this was looked up" : `that “${told.released}” is the original`;
+    const what = told.entry ? "that this is what was looked up" : `that “${told.released}” is the original`;
     lines.push(`A reader of the release alone can be ${Number(percent)} % sure ${what}.`);
   }
   card.replaceChildren(title, ...lines.map(paragraph));
