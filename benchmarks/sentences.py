@@ -152,7 +152,7 @@ class Bench:
         values = self.library.task(task, half).scores_of(texts.features(drawn, sums))
         if task == "MR" or half:
             values["cosine"] = texts.cosine(drawn, pool.encoder)
-            if task in (*ENCODED, "IMDB") and not by_sentence:
+            if task in ENCODED:
                 values["MiniLM"] = texts.cosine(drawn, self.library.minilm)
             values["stays"] = float((drawn == texts.entries).mean())
         return {k: round(v, 5) for k, v in values.items()}
