@@ -232,6 +232,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS)
     parser.add_argument("--page", action="store_true", help="write the table into docs")
     options = parser.parse_args()
+    options.measured = False
     attacks = Attacks(options)
     recipes = [
         Recipe(REVIEWS, ENGLISH),
