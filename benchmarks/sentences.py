@@ -324,8 +324,8 @@ def tried_rows(bench: Bench, recipes: Sequence[Recipe], bound: float = 12.0) -> 
             "entries": int(size["N"]),
             "encoder": recipe.name,
             "tree": recipe.method,
-            "cosine": pair(cells, "cosine", "MiniLM"),
-            "MR": pair(cells),
+            "cosine": strip(pair(cells, "cosine", "MiniLM")),
+            "MR": strip(pair(cells)),
             "MiniLM, nearest": near["MiniLM"],
             "MR, nearest": pair(near),
         }
@@ -402,8 +402,7 @@ def short(film: Sequence[Row]) -> list[Row]:
     chosen = {FILM[at].name for at in (0, 2, 3, 4)}
     rows = [row for row in film if row["pool and encoder"] in (*chosen, "plain text")]
     rows = [row for row in rows if row.get("local DP") not in (10.0, NEAREST)]
-    plain = [{k: strip(v) for k, v in row.items() if k != "ε"} for row in rows]
-    return plain
+    return [{k: strip(v) for k, v in row.items() if k != "ε"} for row in rows]
 
 
 def strip(cell: Any) -> Any:

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import datasets
+import numpy as np
 import transformers
 from datasets import Dataset
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -140,7 +141,7 @@ def accuracy(options: argparse.Namespace, task: TextTask, train: Dataset, test: 
         trainer.train()
         rows = test.map(encoded, batched=True, remove_columns=test.column_names)
         found = trainer.predict(rows)
-    return float((found.predictions.argmax(axis=1) == found.label_ids).mean())
+    return float((np.argmax(found.predictions, axis=1) == found.label_ids).mean())
 
 
 if __name__ == "__main__":
