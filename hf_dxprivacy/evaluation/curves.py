@@ -152,12 +152,10 @@ def headline(curves: Sequence[Curve], kept: str, attack: str) -> str:
         )
     names = [curve.name for curve in curves]
 
-    def lead(name: str) -> tuple[int, int, float]:
-        """Return how many others a mechanism beats, less those that beat it; and by how much."""
-        mine = [pairs[name, other] for other in names if (name, other) in pairs]
-        shown = [d.utility.value for d in mine if d.is_shown]
-        mean = float(np.mean([d.utility.value for d in mine])) if mine else -np.inf
-        return sum(np.sign(shown).astype(int).tolist()), len(mine), mean
+    def lead(name: str) -> tuple[float, float]:
+        """Return over how many more others a mechanism is ahead than behind, and by how much."""
+        mine = [pairs[name, other].utility.value for other in names if (name, other) in pairs]
+        return float(np.sign(mine).sum()), float(np.mean(mine)) if mine else -math.inf
 
     best = max(names, key=lead)
     others = [pairs[best, name] for name in names if (best, name) in pairs]
