@@ -41,7 +41,9 @@ def split_sentences(text: str, language: str = "en") -> list[str]:
     """
     sentences: list[str] = []
     start = ""
-    for piece in require("sentencex", "sentences").segment(language, text):
+    # Half of a character, which no text in UTF-8 has, becomes a question mark.
+    whole = text.encode("utf-8", "replace").decode()
+    for piece in require("sentencex", "sentences").segment(language, whole):
         start += piece
         if any(map(str.isalpha, start)):
             sentences.append(start.strip())

@@ -45,13 +45,12 @@ def projected(
 ) -> NDArray[np.float32]:
     """Return the points of vectors, row by row; zeros for zeros.
 
-    A product of matrices may round otherwise for another number of rows, and a text must find the
-    same entry whatever is released beside it. In float64 the difference is far below what float32
-    keeps, and a tie within it is as good as any.
+    Each row is a product of its own: one product of matrices may round otherwise for another number
+    of rows, and a text must find the same entry whatever is released beside it.
     """
     found = np.empty((len(vectors), projection.shape[1]), dtype=np.float32)
     for block in blocks(0, len(vectors), SENTENCES):
-        points = (vectors[block] - offset) @ projection.astype(np.float64)
+        points = ((vectors[block] - offset)[:, None] @ projection.astype(np.float64))[:, 0]
         lengths = np.linalg.norm(points, axis=1, keepdims=True)
         usable = np.any(vectors[block] != 0, axis=1, keepdims=True) & (lengths > 1e-12)
         found[block] = np.where(usable, points / np.where(usable, lengths, 1.0), 0.0)

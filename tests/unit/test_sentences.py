@@ -37,6 +37,7 @@ from hf_dxprivacy.sentences import (
     split_sentences,
 )
 from hf_dxprivacy.sentences import pool as pool_module
+from hf_dxprivacy.sentences.projection import projected
 from machine import PATIENCE
 
 SEED = 314159265358979323846264338327950288
@@ -98,6 +99,7 @@ def test_what_a_pool_leaves_out() -> None:
         ("今天天气很好。我们去公园吧。", ["今天天气很好。", "我们去公园吧。"]),
         ("It is late. 5", ["It is late. 5"]),
         ("7", ["7"]),
+        ("Half \ud83d of it. Go.", ["Half ? of it.", "Go."]),
         (" \n ", []),
     ],
 )
@@ -112,6 +114,19 @@ def test_a_vector_depends_on_its_text_alone(pool: SentencePool) -> None:
     np.testing.assert_array_equal(pool.look_up(TEXTS), [pool.look_up([t])[0] for t in TEXTS])
     lengths = np.linalg.norm(together, axis=1)
     np.testing.assert_allclose(lengths, [1, 1, 0, 0, 0, 0, *[1] * (len(TEXTS) - 6)])
+
+
+def test_no_bit_of_a_point_depends_on_the_texts_beside_it() -> None:
+    # Sums that nearly cancel show the last bit of each product.
+    rng = np.random.default_rng(7)
+    half, axes = rng.normal(size=(300, 50)), rng.normal(size=(50, 8)).astype(np.float32)
+    vectors = np.hstack([half, half + 1e-9 * rng.normal(size=half.shape)])
+    projection = np.vstack([axes, -axes])
+    offset = np.zeros(100, dtype=np.float32)
+    together = projected(vectors, offset, projection)
+    for size in (1, 7):
+        parts = [projected(vectors[k : k + size], offset, projection) for k in range(0, 300, size)]
+        np.testing.assert_array_equal(np.concatenate(parts), together)
 
 
 def test_a_sentence_of_the_pool_is_its_own_entry(pool: SentencePool) -> None:
