@@ -268,6 +268,8 @@ def _sentence_privatizer(args: argparse.Namespace, columns: "Columns") -> "Texts
     if epsilon is None:
         labels = sorted({*pool.labels}) if args.label_column and pool.labels else ()
         spaces = [pool.with_label(label).space for label in labels] or [pool.space]
+        # Any ε keeps the bound of a single sentence.
+        spaces = [space for space in spaces if len(space) > 1] or spaces
         epsilon = local_epsilon(args.mechanism, spaces, args.local_epsilon, options)
     with usage():
         return SentencePrivatizer(

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from importlib import metadata
+from itertools import chain
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -21,7 +22,12 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from hf_dxprivacy._version import __version__
-from hf_dxprivacy.errors import DxPrivacyError, require_at_least
+from hf_dxprivacy.errors import (
+    DxPrivacyError,
+    InvalidValueError,
+    describe_columns,
+    require_at_least,
+)
 from hf_dxprivacy.files.readers import Batch, Reader
 from hf_dxprivacy.files.writers import write_rows
 from hf_dxprivacy.privatizers import text_privatizer
@@ -175,6 +181,8 @@ def _results(
     workers: list[tuple[BaseProcess, Connection]] = []
     try:
         for batch in batches:
+            if label is not None:
+                _require_label(batch, label)
             cells = {
                 name: [cell.get(name) for cell in batch]
                 if isinstance(batch, list)
@@ -203,6 +211,13 @@ def _results(
             process.terminate()
             process.join()
             connection.close()
+
+
+def _require_label(batch: Batch, label: str) -> None:
+    present = [*chain.from_iterable(batch)] if isinstance(batch, list) else batch.column_names
+    if label not in present:
+        names = [*dict.fromkeys(present)]
+        raise InvalidValueError(f"there is no column {label!r}; {describe_columns(names, label)}")
 
 
 def _started(pickled: bytes) -> tuple[BaseProcess, Connection]:

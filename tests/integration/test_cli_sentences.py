@@ -242,7 +242,9 @@ def test_texts_that_are_held_back_measure_a_pool(
     assert told == pytest.approx({"of": told["of"], "texts": 5, **made.coverage(TEXTS)})
 
 
-def test_labels_of_a_pool_restrict_a_release(folder: Path) -> None:
+def test_labels_of_a_pool_restrict_a_release(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     labelled_file(folder)
     arguments = ["--label-column", "topic", "--dimensions", "4"]
     assert main(["pool", "public.csv", "--output", "made", *arguments]) == 0
@@ -259,9 +261,27 @@ def test_labels_of_a_pool_restrict_a_release(folder: Path) -> None:
     report = json.loads(Path("o.csv.report.json").read_text())
     assert report["options"]["label_column"] == "topic"
     assert report["guarantee"]["ldp_epsilon"] <= 2
+    assert main(["privatize", "topics.csv", "--output", "p.csv", "--space", "made", *given[2:4],
+                 "--label-column", "topics"]) == 1  # fmt: skip
+    assert "there is no column 'topics'; the columns are" in capsys.readouterr().err
+    pq.write_table(pa.table({"topic": ["c"], "text": ["The old garden"]}), "topics.parquet")
+    assert main(["privatize", "topics.parquet", "--output", "p.parquet", "--space", "made",
+                 *given[2:4], "--label-column", "topics"]) == 1  # fmt: skip
+    assert "there is no column 'topics'; the columns are" in capsys.readouterr().err
     Path("other.csv").write_text("topic,text\nd,The old garden\n")
     assert main(["privatize", "other.csv", "--output", "p.csv", "--space", "made", *given]) == 1
     assert not Path("p.csv").exists()
+
+
+def test_a_label_of_one_sentence_limits_no_epsilon(folder: Path) -> None:
+    labels = ["a"] * (len(SENTENCES) - 1) + ["b"]
+    made = SentencePool.from_sentences(SENTENCES, labels=labels, progress=False)
+    made.save_pretrained("made")
+    Path("topics.csv").write_text("topic,text\na,The old garden\nb,The old garden\n")
+    given = ["--label-column", "topic", "--local-epsilon", "2", "--report"]
+    assert main(["privatize", "topics.csv", "--output", "o.csv", "--space", "made", *given]) == 0
+    report = json.loads(Path("o.csv.report.json").read_text())
+    assert 1.99 < report["guarantee"]["ldp_epsilon"] <= 2
 
 
 def test_a_pool_that_encodes_as_another_one(folder: Path, pool: SentencePool) -> None:
