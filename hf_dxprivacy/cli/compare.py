@@ -52,7 +52,8 @@ def compare_arguments(parser: argparse.ArgumentParser) -> None:
     add("--quick", action="store_true", help="look at less; about a minute for 1,000 rows")
     add("--releases", type=at_least(1), default=1, metavar="N", help="of each (%(default)s)")
     add("--seed", type=at_least(0), metavar="N", help="makes sample, noise and attackers the same")
-    add("--resume", metavar="FOLDER", help="keep what is done there, and go on from there")
+    about = "keep what is done there, and go on from there; it is as private as the texts"
+    add("--resume", metavar="FOLDER", help=about)
     about = "the result as .md, .json, .csv or .parquet"
     add("--output", type=Path, metavar="FILE", help=about)
     add("--report", type=Path, metavar="FILE", help="a page with a picture, one HTML file")

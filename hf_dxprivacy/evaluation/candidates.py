@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,10 +66,24 @@ class Candidate:
 
     @property
     def key(self) -> str:
-        """All that tells it from others."""
+        """What its noise is bound to."""
         law = self.mechanism
         about = "" if law is None else f"{law.space.digest} {law.parameters}"
         return f"{self.name} {self.epsilon} {self.unit} {about} {self.in_clear}"
+
+    @property
+    def identity(self) -> str:
+        """All that tells it from others, of a program its command and the number it claims."""
+        found = self.privatizer
+        if isinstance(found, Privatizer):
+            # What is bound to seeds, as an encoder, and the settings.
+            about: list[Any] = [getattr(found, "_context", None)]
+            with suppress(InvalidValueError):  # a selector that cannot be stored
+                about.append(found._settings())
+        else:
+            about = [getattr(found, name, None) for name in ("claim", "run")]
+            about = [None if callable(value) else value for value in about]
+        return f"{self.key} {about}"
 
     @property
     def unit(self) -> str:

@@ -167,7 +167,8 @@ class _Program:
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
         for pipe in (self._stdin, self._stdout):
             os.set_blocking(pipe.fileno(), False)
-        weakref.finalize(self, _kill, self._process, self.owner)
+        # Once: later its number may be that of another program.
+        self._kill = weakref.finalize(self, _kill, self._process, self.owner)
 
     def ask(self, texts: Sequence[str], timeout: float) -> list[str]:
         """Send texts and read as many answers; both at once, so that neither side waits."""
@@ -181,7 +182,8 @@ class _Program:
                 pipes.register(self._stdin, selectors.EVENT_WRITE)
             while len(answers) < len(texts):
                 ready = pipes.select(max(0.0, deadline - time.monotonic()))
-                if not ready:
+                # Half a line after another is no answer either.
+                if not ready or (time.monotonic() > deadline and not len(outgoing)):
                     raise self._error(f"no answer for {timeout:g} seconds", "raise timeout=")
                 for key, _ in ready:
                     if key.fileobj is self._stdout:
@@ -255,7 +257,7 @@ class _Program:
         for pipe in (self._stdin, self._stdout):
             with contextlib.suppress(OSError):
                 pipe.close()
-        _kill(self._process, self.owner)
+        self._kill()
 
 
 def _kill(process: "subprocess.Popen[bytes]", owner: int) -> None:

@@ -164,7 +164,7 @@ def compare(
             epsilon_of = "" if candidate.epsilon is None else f", ε = {candidate.epsilon:.4g}"
             bar.set_description(f"Comparing {title}{epsilon_of}")
             measure = partial(_measured, candidate, bench, releases, noise, notes)
-            found.append(measure() if kept is None else _kept(kept, candidate.key, measure))
+            found.append(measure() if kept is None else _kept(kept, candidate.identity, measure))
             bar.update()
     return _comparison(found, bench, notes, given=epsilon is not None)
 

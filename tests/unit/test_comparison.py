@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ from made_up_texts import texts_by_author
 
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.evaluation import Comparison, External, compare
-from hf_dxprivacy.evaluation.candidates import matched, running_words
+from hf_dxprivacy.evaluation.candidates import Candidate, matched, running_words
 from hf_dxprivacy.evaluation.material import prepare
 from hf_dxprivacy.mechanisms import TruncatedExponential, create_mechanism
+from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
+from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.sentences import SentencePool
+from hf_dxprivacy.slots import ContentWordSelector
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 RNG = np.random.default_rng
@@ -333,6 +337,26 @@ def test_an_interrupted_comparison_goes_on_where_it_was(
     victim.write_text(victim.read_text("utf-8")[:-20], encoding="utf-8")
     with pytest.raises(ArtifactError, match="damaged; delete it"):
         run(data, euclidean_space, **options)
+
+
+def test_candidates_that_differ_have_rows_of_their_own(euclidean_space: EmbeddingSpace) -> None:
+    words = sorted(euclidean_space.words)[:8]
+    sentences = [" ".join(np.roll(words, k)[:4]) for k in range(8)]
+    pool = SentencePool.from_sentences(sentences, euclidean_space, progress=False)
+    made = [
+        DxPrivatizer(euclidean_space, "krr", 3.0),
+        DxPrivatizer(euclidean_space, "krr", 3.0, stopwords=words[:2]),
+        DxPrivatizer(euclidean_space, "krr", 3.0, stopwords=words[2:4]),
+        SlotPrivatizer(euclidean_space, "krr", 3.0, selector=ContentWordSelector(words[:2])),
+        SlotPrivatizer(euclidean_space, "krr", 3.0, selector=ContentWordSelector(words[2:4])),
+        SentencePrivatizer(pool, epsilon=3.0),
+        SentencePrivatizer(pool, epsilon=3.0, refill=True),
+        SentencePrivatizer(replace(pool, offset=pool.offset + 1), epsilon=3.0),
+        External(["worker"], name="peer", claim=8.0),
+        External(["worker"], name="peer", claim=2.0),
+        External(["worker", "--fast"], name="peer", claim=2.0),
+    ]
+    assert len({Candidate("one", 3.0, each).identity for each in made}) == len(made)
 
 
 def test_a_seed_makes_everything_the_same_and_releases_narrow_nothing_away(

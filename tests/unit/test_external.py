@@ -1,5 +1,6 @@
 """Releases by other code: the line protocol, and every way in which a program can break it."""
 
+import gc
 import os
 import pickle
 import sys
@@ -69,6 +70,7 @@ def test_broken_protocol_is_an_error(code: str, message: str) -> None:
         (SERVE + "pass", 300_000),  # no answer
         ("out = open(1, 'w')\n" + SERVE + "print(json.dumps(text), file=out)", 1),  # no flush
         (SERVE + "print(json.dumps(text), end='', flush=True)", 1),  # no end of the line
+        ("import os\nwhile True:\n    os.write(1, b'a' * 65536)", 1),  # nor of its output
     ],
 )
 def test_silence_is_an_error_and_leaves_no_process(code: str, size: int) -> None:
@@ -108,6 +110,19 @@ def test_close_ends_the_program_and_what_it_started() -> None:
             time.sleep(0.1)
         assert not alive(child)
         assert not alive(process)
+
+
+def test_a_program_that_has_ended_is_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    peer, ended = external(SERVE + ANSWER), []
+    peer.privatize(["a"])
+    program = peer._program
+    killpg = os.killpg
+    monkeypatch.setattr(os, "killpg", lambda pid, sign: (ended.append(pid), killpg(pid, sign)))
+    peer.close()
+    # Its number may be that of another program by now.
+    del program
+    gc.collect()
+    assert len(ended) == 1
 
 
 def test_it_starts_again_after_an_error() -> None:
