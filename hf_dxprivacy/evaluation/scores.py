@@ -247,7 +247,8 @@ class Bench:
         found = np.full(len(self.material.labelled), np.nan)
         for number, (_, test) in enumerate(self._folds):
             found[test] = number if len(self._folds) > 1 else test
-        return found[~np.isnan(found)]
+        kept: Values = found[~np.isnan(found)]
+        return kept
 
     def _accuracy(self, learner: Learner, released: list[str], fresh: Fresh | None) -> Found:
         """Return for each tested text whether a classifier is right.
