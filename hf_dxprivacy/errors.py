@@ -64,7 +64,7 @@ def did_you_mean(given: str, choices: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def describe_columns(names: Sequence[str], wanted: str) -> str:
+def describe_columns(names: Sequence[str], wanted: str, what: str = "column") -> str:
     """Describe the columns of data for an error message, with a near match of the one wanted.
 
     A file without a header has a row of data in its place. The names are therefore shown only if
@@ -73,11 +73,11 @@ def describe_columns(names: Sequence[str], wanted: str) -> str:
     if _are_plain(names):
         shown = ", ".join(map(repr, names[:_SHOWN_NAMES]))
         more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-        return f"the columns are {shown}{more}{did_you_mean(wanted, names)}"
+        return f"the {what}s are {shown}{more}{did_you_mean(wanted, names)}"
     if len(names) <= 1:
-        one = "there is one column, whose name is not shown because it may be text"
+        one = f"there is one {what}, whose name is not shown because it may be text"
         return one if names else "there is none at all"
-    return f"there are {len(names)} columns, whose names are not shown because they may be text"
+    return f"there are {len(names)} {what}s, whose names are not shown because they may be text"
 
 
 def describe_column(names: Sequence[str], at: int) -> str:

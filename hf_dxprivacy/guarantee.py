@@ -123,6 +123,41 @@ def token_disclosures(seeded: bool, unknown: str) -> tuple[str, ...]:
     return (*sentences, _SEEDED) if seeded else sentences
 
 
+def nested_disclosures(
+    paths: Mapping[str, str], roles: Sequence[str] | None, memoize: str | None
+) -> tuple[str, ...]:
+    """Return sentences on what a privatizer of texts in lists of dicts releases beside them.
+
+    Args:
+        paths: The path to the texts of each column.
+        roles: The roles whose texts are covered; None for all.
+        memoize: What is always released in the same way: "row", "user", or nothing.
+    """
+    sentences = [
+        f"Not covered, released as it is: all of column {column!r} but the texts at {path!r}. That "
+        "is how many messages and parts there are and which have no text, roles, names, times, "
+        "reasoning in fields of its own, calls of tools with their arguments, images, and every "
+        "other field; they may quote the texts."
+        for column, path in paths.items()
+    ]
+    sentences.append(
+        "The bounds of the texts of a row add up. The statement holds for inputs that have as many "
+        "texts at the same places."
+    )
+    if roles is not None:
+        named = " or ".join(map(repr, roles))
+        sentences.append(
+            f"Only texts of the role {named} are perturbed. Not covered, released as they are: the "
+            "texts of every other role, which may quote them, as answers do."
+        )
+    if memoize == "row":
+        sentences.append(
+            "Rows are equal here if their perturbed texts are, in the same order, whatever else "
+            "is in the column. A chat to which a message was added is another row, released anew."
+        )
+    return tuple(sentences)
+
+
 _SEEDED_TEXTS = (
     "Seeded noise: the statement holds only while the seed stays secret. Disclosed: rows of a "
     "column that have the same text and the same index, or none, get equal noise, so their "

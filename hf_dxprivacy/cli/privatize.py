@@ -50,13 +50,21 @@ def privatize_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--output", required=True, metavar="OUT", help=about)
     add("--overwrite", action="store_true", help="replace OUT and the report if they exist")
-    about = "column that holds the text (text); repeat it for several"
+    about = (
+        "column that holds the text (text), or a path to texts in jsonl and parquet, such as "
+        "'messages[].content' for chats; repeat it for several"
+    )
     add("--text-column", action="append", type=_column_name, metavar="NAME", help=about)
     about = (
         "column for the result, as many as text columns; by default the text columns are "
         "overwritten, otherwise THE ORIGINAL TEXT STAYS IN THE OUTPUT"
     )
     add("--output-column", action="append", type=_column_name, metavar="NAME", help=about)
+    about = (
+        "with a path: privatize the messages of this role, as 'role' or 'from' names it, and LEAVE "
+        "ALL OTHERS AS THEY ARE; repeat it for several (all roles)"
+    )
+    add("--role", action="append", dest="roles", metavar="NAME", help=about)
     add("--format", choices=FORMATS, help="format of INPUT, if its name does not tell")
     add("--delimiter", metavar="C", help="what separates the fields of csv or tsv, if not , or tab")
     add("--no-quotes", action="store_true", help="a quote in csv or tsv is a letter like any other")
@@ -164,7 +172,7 @@ def privatize(args: argparse.Namespace) -> None:
         if text != ("text",) or len(output) > 1:
             raise UsageError("a txt file has one column, 'text'")
         text = output  # it has no place for the original beside the result
-    columns = readers.Columns(text, output)
+    columns = _columns(args, source, text, output)
     with readers.open_reader(source, columns) as reader:
         make = _sentence_privatizer if by_sentence else _word_privatizer
         privatizer = _cautioned(args, make(args, columns))
@@ -259,6 +267,24 @@ def _check_places(args: argparse.Namespace, source: "Input") -> Path | None:
     return report
 
 
+def _columns(
+    args: argparse.Namespace, source: "Input", text: tuple[str, ...], output: tuple[str, ...]
+) -> "Columns":
+    from hf_dxprivacy.files.readers import Columns
+    from hf_dxprivacy.privatizers.nested import text_paths
+
+    with usage():
+        columns, paths = text_paths(text, args.roles)
+        outputs, _ = text_paths(output, None)
+    if paths and source.kind in ("csv", "tsv", "txt"):
+        raise UsageError(
+            f"a path into lists or dicts, which {source.kind} does not have: {', '.join(text)};"
+            " convert the data to jsonl or parquet, or name a column"
+        )
+    args.text_column = text
+    return Columns(columns, outputs, nested=frozenset(paths))
+
+
 def _sentence_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPrivatizer":
     from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
     from hf_dxprivacy.sentences import SentencePool
@@ -275,8 +301,9 @@ def _sentence_privatizer(args: argparse.Namespace, columns: "Columns") -> "Texts
         return SentencePrivatizer(
             *(pool, args.mechanism, epsilon),
             unit=args.unit,
-            text_column=columns.text,
+            text_column=args.text_column,
             output_column=columns.output,
+            roles=args.roles,
             label_column=args.label_column,
             refill=args.refill,
             language=args.language,
@@ -297,8 +324,9 @@ def _word_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPriv
     with usage():
         privatizer = DxPrivatizer(
             *(space, args.mechanism, epsilon),
-            text_column=columns.text,
+            text_column=args.text_column,
             output_column=columns.output,
+            roles=args.roles,
             stopwords=stopwords,
             oov=args.oov,
             case=args.case,

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, column_names
+from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, arrow_array, column_names
 from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
@@ -92,7 +92,8 @@ class Job:
 
     def schema(self, given: pa.Schema) -> pa.Schema:
         """Return the schema of the result for tables of a schema; raises as the call does."""
-        return self(given.empty_table()).schema
+        empty = [arrow_array([], field.type) for field in given]
+        return self(pa.Table.from_arrays(empty, schema=given)).schema
 
     def refuse_repeated(self, most: int) -> None:
         """Raise InvalidValueError if the most frequent id of a data set comes more than once."""

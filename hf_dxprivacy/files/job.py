@@ -32,7 +32,12 @@ from hf_dxprivacy.files.readers import Batch, Reader
 from hf_dxprivacy.files.writers import write_rows
 from hf_dxprivacy.privatizers import text_privatizer
 from hf_dxprivacy.privatizers.batch import TextCounts, WordCounts
-from hf_dxprivacy.privatizers.dataset_formats import released_metadata
+from hf_dxprivacy.privatizers.dataset_formats import (
+    arrow_array,
+    arrow_values,
+    bare_type,
+    released_metadata,
+)
 from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
@@ -123,7 +128,7 @@ def privatize_rows(
 def released_schema(privatizer: TextsPrivatizer, schema: pa.Schema) -> pa.Schema:
     """Return the schema of released tables, without metadata that may describe a text."""
     texts = privatizer.text_columns
-    kinds = [schema.field(name).type for name in texts]
+    kinds = [bare_type(schema.field(name).type) for name in texts]
     for name in texts:
         at = schema.get_field_index(name)
         schema = schema.set(at, schema.field(at).remove_metadata())
@@ -146,7 +151,7 @@ def _merged(batch: Batch, released: Cells, schema: pa.Schema | None) -> Batch:
         return batch
     assert schema is not None
     columns = [
-        pa.array(released[kept.name], kept.type) if kept.name in released else batch.column(at)
+        arrow_array(released[kept.name], kept.type) if kept.name in released else batch.column(at)
         for at, kept in enumerate(schema)
     ]
     return pa.Table.from_arrays(columns, schema=schema)
@@ -186,7 +191,7 @@ def _results(
             cells = {
                 name: [cell.get(name) for cell in batch]
                 if isinstance(batch, list)
-                else batch.column(name).to_pylist()
+                else arrow_values(batch.column(name))
                 for name in inputs
             }
             done = None
@@ -293,8 +298,9 @@ def run_report(privatizer: TextsPrivatizer, outcome: Outcome) -> dict[str, Any]:
         },
         **_pool_of(privatizer),
         "options": {
-            "text_columns": list(privatizer.text_columns),
+            "text_columns": list(privatizer.text_paths),
             "output_columns": list(privatizer.output_columns),
+            "roles": privatizer.roles and list(privatizer.roles),
             **_options_of(privatizer),
             "seeded": privatizer.seed is not None,
         },

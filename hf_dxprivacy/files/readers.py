@@ -53,6 +53,12 @@ class Columns:
     text: tuple[str, ...]
     output: tuple[str, ...]
     any_type: bool = False  # whether they may hold other values than texts, as labels are
+    nested: frozenset[str] = frozenset()  # those that hold texts in lists of dicts
+
+    @property
+    def plain(self) -> tuple[str, ...]:
+        """The text columns whose cells are texts or lists of tokens."""
+        return () if self.any_type else tuple(n for n in self.text if n not in self.nested)
 
     def require(self, present: Sequence[str], where: str, hint: str = "") -> None:
         """Require every text column once, and no column that a result would replace.
@@ -437,13 +443,14 @@ def _row(line: str, where: str, columns: Columns) -> dict[str, Any]:
     for name in columns.output:
         if name in row and name not in columns.text:
             columns.require([*columns.text, name], where)
-    for name in () if columns.any_type else columns.text:
+    for name in columns.plain:
         cell = row.get(name)
         cells = cell if isinstance(cell, list) else [cell]
         if not all(each is None or isinstance(each, str) for each in cells):
             raise InvalidValueError(
                 f"{where}: expected {name!r} to be a text, a list of tokens or null, found "
-                f"{_JSON_KINDS.get(type(cell), 'a number')}"
+                f"{_JSON_KINDS.get(type(cell), 'a number')}; a path leads to texts within, as "
+                f"'{name}[].content' for chats"
             )
     return row
 
@@ -451,14 +458,21 @@ def _row(line: str, where: str, columns: Columns) -> dict[str, Any]:
 def _check_types(schema: pa.Schema, columns: Columns, where: str) -> None:
     """Require the text columns of a typed table to hold texts or lists of tokens."""
     columns.require(schema.names, where)
-    for name in () if columns.any_type else columns.text:
+    for name in columns.nested:
+        kind = schema.field(name).type
+        if not (pa.types.is_nested(kind) or pa.types.is_null(kind) or "json" in str(kind)):
+            raise InvalidTypeError(
+                f"{where}: expected column {name!r} to hold lists or dicts, in which a path leads "
+                f"to texts, it holds {kind}; name the column alone, or parse JSON first"
+            )
+    for name in columns.plain:
         kind = given = schema.field(name).type
         if pa.types.is_dictionary(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
             kind = kind.value_type
         if kind not in (pa.string(), pa.large_string(), pa.string_view(), pa.null()):
             raise InvalidTypeError(
                 f"{where}: expected column {name!r} to hold texts or lists of tokens, it holds "
-                f"{given}; name another column"
+                f"{given}; name another column, or a path such as '{name}[].content'"
             )
 
 

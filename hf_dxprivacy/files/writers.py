@@ -175,10 +175,12 @@ def _write_parquet(
     Batches end where the original texts have so many bytes, which must not show.
     """
     writer = pq.ParquetWriter(file, schema, compression=compression)
-    rest, group, size = schema.empty_table(), [], 0
+    # No empty table to begin with: Arrow makes none with JSON in lists.
+    rest: list[pa.Table] = []
+    group, size = [], 0
     try:
         for batch in batches:
-            table = pa.concat_tables([rest, batch])
+            table = pa.concat_tables([*rest, batch])
             whole = table.num_rows - table.num_rows % FEW_ROWS
             for start in range(0, whole, FEW_ROWS):
                 group.append(table.slice(start, FEW_ROWS))
@@ -186,10 +188,9 @@ def _write_parquet(
                 if size >= ROW_GROUP_BYTES or len(group) * FEW_ROWS >= ROW_GROUP_ROWS:
                     writer.write_table(pa.concat_tables(group).combine_chunks())
                     group, size = [], 0
-            rest = table.slice(whole)
-        last = pa.concat_tables([*group, rest])
-        if last.num_rows:
-            writer.write_table(last.combine_chunks())
+            rest = [table.slice(whole)]
+        if sum(table.num_rows for table in (*group, *rest)):
+            writer.write_table(pa.concat_tables([*group, *rest]).combine_chunks())
         writer.close()
     finally:
         # The writer would write a footer when it is collected, into a file that may be full.

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.budget import EVERYBODY, Account, BudgetUnit, Expense
+from hf_dxprivacy.privatizers.nested import NestedRow, flat
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import (
@@ -239,7 +240,7 @@ class EncodedText(EncodedColumn):
         by_shape: Whether ids depend on the text between the words too.
     """
 
-    rows: Sequence[Row | None]
+    rows: Sequence[Row | NestedRow | None]
     words: Sequence[str]
     passed_through: Mask
     masks: Sequence[Mask | None] | None
@@ -251,7 +252,7 @@ class EncodedText(EncodedColumn):
     def encode(
         cls,
         name: str,
-        rows: Sequence[Row | None],
+        rows: Sequence[Row | NestedRow | None],
         row_ids: RowIds,
         space: EmbeddingSpace,
         *,
@@ -263,7 +264,7 @@ class EncodedText(EncodedColumn):
         """Look up the words of segmented cells, and choose an action for each."""
         by_row: list[list[str]] = [[] if row is None else row.words for row in rows]
         words = list(chain.from_iterable(by_row))
-        ids = look_up_rows(rows, space)
+        ids = look_up_rows(flat(rows), space)
         passed = np.zeros(len(words), dtype=np.bool_)
         if masks is not None:
             passed = ~np.concatenate([passed[:0], *(mask for mask in masks if mask is not None)])
@@ -331,12 +332,9 @@ class EncodedText(EncodedColumn):
                 shown.append(self.words[word] if keeps else None)
         visible: list[Any]
         if isinstance(cell, TextRow):
-            visible = ["text", cell.separators[0]]
-            for word, after in zip(shown, cell.separators[1:], strict=True):
-                if word is None:
-                    visible[-1] += after
-                else:
-                    visible += [word, after]
+            visible = _visible_text(cell, shown)
+        elif isinstance(cell, NestedRow):
+            visible = ["texts", *map(_visible_text, cell.texts, cell.cut(shown))]
         else:
             visible = ["tokens", *cell.detokenize(shown)]
         mask = None if self.masks is None else self.masks[row]
@@ -366,7 +364,7 @@ class EncodedText(EncodedColumn):
         """
         spans: list[list[list[int]] | None] = []
         for row, words, mask in zip(self.rows, released, self.masks or (), strict=True):
-            if row is None or mask is None:
+            if row is None or mask is None or isinstance(row, NestedRow):
                 spans.append(None)
                 continue
             offsets = row.offsets(words)
@@ -391,6 +389,17 @@ class EncodedText(EncodedColumn):
             out_of_vocabulary=int(((self.ids < 0) & ~self.passed_through).sum()),
             kept=int(self.passed_through.sum()),
         )
+
+
+def _visible_text(text: TextRow, shown: Sequence[Any]) -> list[Any]:
+    """Return what a release of a text shows, from that of its words."""
+    visible = ["text", text.separators[0]]
+    for word, after in zip(shown, text.separators[1:], strict=True):
+        if word is None:
+            visible[-1] += after
+        else:
+            visible += [word, after]
+    return visible
 
 
 def _remaining(words: Sequence[object], mask: Mask) -> list[bool]:

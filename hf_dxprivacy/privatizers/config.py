@@ -32,10 +32,10 @@ class PrivatizerConfig:
         settings: Those of its class. Of texts: ``text_column``; ``output_column``, None for the
             text columns themselves; ``stopwords``, sorted; ``oov``; ``case``; and with slots the
             ``selector`` as `slots.selector_storage` describes it, ``mask_column`` and
-            ``spans_column``. Of whole sentences: ``text_column``, ``output_column``,
-            ``sentence_unit``, ``language``, ``label_column`` and ``refill``. Of tokens:
-            ``ids_column``, and of the ``tokenizer`` its name or path and the digest of its
-            vocabulary.
+            ``spans_column``. With a path to texts of some roles only, ``roles``. Of whole
+            sentences: ``text_column``, ``output_column``, ``sentence_unit``, ``language``,
+            ``label_column`` and ``refill``. Of tokens: ``ids_column``, and of the ``tokenizer`` its
+            name or path and the digest of its vocabulary.
     """
 
     space: dict[str, Any]
@@ -80,7 +80,10 @@ class PrivatizerConfig:
             raise ArtifactError(
                 f"{path}: this is a {stored_owner}; load it with {stored_owner}.from_pretrained"
             )
-        require_fields(path, entries, _COMMON | _SETTINGS[owner])
+        fields = _COMMON | _SETTINGS[owner]
+        if "roles" in entries and "text_column" in fields:
+            fields["roles"] = list
+        require_fields(path, entries, fields)
         for name in _PARTS.keys() & entries.keys():
             require_fields(path, entries[name], _PARTS[name])
         common = {name: entries.pop(name) for name in _COMMON}

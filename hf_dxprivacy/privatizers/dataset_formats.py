@@ -1,16 +1,20 @@
 """Adapters of the forms in which `Dataset.map` hands over rows, and takes results back."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, describe_columns
+from hf_dxprivacy.privatizers.nested import TextPath
 
 # The type of a new column: the name of a column that has it, or a function of the module `pyarrow`.
 ColumnType = str | Callable[[Any], Any]
@@ -94,9 +98,11 @@ class DatasetBatch:
         """
         for name, argument in columns.items():
             if name not in self.names:
+                column = re.split(r"[.\[]", name)[0]
+                path = f", and a path into lists of {column!r} as '{column}[].content'"
                 raise InvalidValueError(
                     f"column {name!r} is not in the data: {describe_columns(self.names, name)}; "
-                    f"name the one to use with {argument}"
+                    f"name the one to use with {argument}{path * (column in self.names)}"
                 )
         for name in outputs:
             if name not in texts and name in self.names:
@@ -105,13 +111,20 @@ class DatasetBatch:
                     "one for the result, or remove that column first"
                 )
 
-    def is_single(self, columns: Sequence[str], index: object, split: bool | None) -> bool:
+    def is_single(
+        self,
+        columns: Sequence[str],
+        index: object,
+        split: bool | None,
+        paths: Mapping[str, TextPath] = MappingProxyType({}),
+    ) -> bool:
         """Tell a single example from a batch (a mapping of equally long columns).
 
         Args:
             columns: The columns that hold text.
             index: The row index or indices, if there are any.
             split: Whether a cell is a list of tokens, if known.
+            paths: Where the texts of columns are that hold lists of dicts.
         """
         # Only these names tell: values() would decode the images of a whole batch.
         kind = type(self.examples).__name__
@@ -119,7 +132,10 @@ class DatasetBatch:
             return kind == "LazyRow"
         if index is not None:
             return isinstance(index, Integral)
-        values = [self.examples[name] for name in columns]
+        shapes = [path.is_cell(self.examples[name]) for name, path in paths.items()]
+        if known := [shape for shape in shapes if shape is not None]:
+            return known[0]
+        values = [self.examples[name] for name in columns if name not in paths]
         if any(map(_is_one, values)):
             return True
         # A row with a token list looks like a batch of texts.
@@ -187,16 +203,18 @@ class ArrowBatch(DatasetBatch):
 
     def column(self, name: str) -> list[Any]:
         """See base class."""
-        values: list[Any] = self.examples.column(name).to_pylist()
-        return values
+        return arrow_values(self.examples.column(name))
 
     def with_columns(self, columns: dict[str, list[Any]], types: Mapping[str, ColumnType]) -> Any:
         """Return the table with the new columns, and without metadata made from the old ones."""
         table, arrow = self.examples, sys.modules["pyarrow"]
         for name, values in columns.items():
             kind = types[name]
-            kind = table.schema.field(kind).type if isinstance(kind, str) else kind(arrow)
-            array, at = arrow.array(values, type=kind), table.schema.get_field_index(name)
+            if isinstance(kind, str):
+                kind = bare_type(table.schema.field(kind).type)
+            else:
+                kind = kind(arrow)
+            array, at = arrow_array(values, kind), table.schema.get_field_index(name)
             if at < 0:
                 table = table.append_column(name, array)
             else:
@@ -241,6 +259,57 @@ _TABLES: tuple[tuple[str, str, type[DatasetBatch], str], ...] = (
     ("pandas", "DataFrame", PandasBatch, "columns"),
     ("polars", "DataFrame", PolarsBatch, "columns"),
 )
+
+
+def arrow_values(column: Any) -> list[Any]:
+    """Return an Arrow column as Python values, with JSON as what it stands for."""
+    values: list[Any] = column.to_pylist()
+    if "arrow.json" not in str(column.type):
+        return values
+    return [_convert(value, column.type, json.loads) for value in values]
+
+
+def arrow_array(values: Sequence[Any], kind: Any) -> Any:
+    """Return Python values, as `arrow_values` gives them, as an Arrow array of a type."""
+    arrow, stored = sys.modules["pyarrow"], bare_type(kind, stored=True)
+    if stored == kind:
+        return arrow.array(values, type=kind)
+    dump = partial(json.dumps, ensure_ascii=False)
+    return arrow.array([_convert(value, kind, dump) for value in values], type=stored).cast(kind)
+
+
+def _is_json(kind: Any) -> bool:
+    return getattr(kind, "extension_name", "") == "arrow.json"
+
+
+def _convert(value: Any, kind: Any, convert: Callable[[Any], Any]) -> Any:
+    """Convert the JSON within a value of an Arrow type."""
+    if value is None or "arrow.json" not in str(kind):
+        return value
+    if _is_json(kind):
+        return convert(value)
+    if isinstance(value, Mapping):
+        return {field.name: _convert(value.get(field.name), field.type, convert) for field in kind}
+    return [_convert(entry, kind.value_type, convert) for entry in value]
+
+
+def bare_type(kind: Any, stored: bool = False) -> Any:
+    """Return an Arrow type without metadata of nested fields, which may describe the originals.
+
+    Args:
+        kind: The type.
+        stored: Also put strings in place of JSON.
+    """
+    if stored and _is_json(kind):
+        return kind.storage_type
+    types = sys.modules["pyarrow"].types
+    made = {types.is_struct: "struct", types.is_list: "list_", types.is_large_list: "large_list"}
+    name = next((name for fits, name in made.items() if fits(kind)), None)
+    if name is None:
+        return kind
+    fields = [kind.field(at) for at in range(kind.num_fields)]
+    fields = [f.with_type(bare_type(f.type, stored)).remove_metadata() for f in fields]
+    return getattr(sys.modules["pyarrow"], name)(fields if name == "struct" else fields[0])
 
 
 def released_metadata(schema: Any, outputs: Collection[str]) -> dict[str, str] | None:

@@ -24,7 +24,7 @@ from hf_dxprivacy.errors import (
     require_at_least,
     require_one_of,
 )
-from hf_dxprivacy.guarantee import PrivacyGuarantee
+from hf_dxprivacy.guarantee import PrivacyGuarantee, nested_disclosures
 from hf_dxprivacy.hub import ArtifactSource, HubOptions, Publishable, cards, is_builtin, resolve
 from hf_dxprivacy.mechanisms import (
     MECHANISMS,
@@ -40,6 +40,7 @@ from hf_dxprivacy.privatizers.config import PrivatizerConfig
 from hf_dxprivacy.privatizers.dataset_formats import column_names
 from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
 from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise, Memoize
+from hf_dxprivacy.privatizers.nested import TextPath, text_paths
 from hf_dxprivacy.privatizers.released_words import ReleasedWords
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.reference import refer, require_digest
@@ -77,6 +78,8 @@ class Privatizer(SetOnce, Publishable):
     text_columns: tuple[str, ...]
     output_columns: tuple[str, ...]
     user_column: str | None
+    # Where the texts of a column are, if they are not its cells.
+    _paths: Mapping[str, TextPath]
     # None for fresh noise.
     _noise: KeyedNoise | None
 
@@ -115,14 +118,23 @@ class Privatizer(SetOnce, Publishable):
         text_column: str | Sequence[str],
         output_column: str | Sequence[str] | None,
         user_column: str | None,
+        roles: str | Sequence[str] | None,
     ) -> None:
         """Check and set the columns of a privatizer of texts, after `_set_up`."""
-        self.text_columns = column_names("text_column", text_column)
-        self.output_columns = (
-            self.text_columns
-            if output_column is None
-            else column_names("output_column", output_column, len(self.text_columns))
-        )
+        names = column_names("text_column", text_column)
+        self.text_columns, self._paths = text_paths(names, roles)
+        if output_column is None:
+            self.output_columns = self.text_columns
+        else:
+            outputs = column_names("output_column", output_column, len(names))
+            for output, column in zip(outputs, self.text_columns, strict=True):
+                path = self._paths.get(column)
+                if path is not None and output not in (column, str(path)):
+                    raise InvalidValueError(
+                        f"texts at {str(path)!r} are replaced in place, got output_column="
+                        f"{output!r}; leave it out, and copy the column first to keep the originals"
+                    )
+            self.output_columns, _ = text_paths(outputs, None)
         by_user = self._noise is not None and self._noise.unit == "user"
         by_user = by_user or (self.budget is not None and self.budget.unit == "user")
         if by_user != (user_column is not None):
@@ -133,6 +145,30 @@ class Privatizer(SetOnce, Publishable):
         self.user_column = (
             None if user_column is None else column_names("user_column", user_column, 1)[0]
         )
+
+    @property
+    def roles(self) -> tuple[str, ...] | None:
+        """The roles whose texts are privatized, where a column holds messages; None for all."""
+        return next((path.roles for path in self._paths.values()), None)
+
+    @property
+    def text_paths(self) -> tuple[str, ...]:
+        """The text columns as they were given, with paths to texts in lists of dicts."""
+        return tuple(str(self._paths.get(name, name)) for name in self.text_columns)
+
+    def _nested_disclosures(self) -> tuple[str, ...]:
+        paths = {column: str(path) for column, path in self._paths.items()}
+        return nested_disclosures(paths, self.roles, self.memoize) if paths else ()
+
+    def _column_settings(self) -> dict[str, Any]:
+        same = self.output_columns == self.text_columns
+        columns = {
+            "text_column": [*self.text_paths],
+            # Named only if it differs: with another text column, the original text must not be left
+            # beside the result.
+            "output_column": None if same else [*self.output_columns],
+        }
+        return columns if self.roles is None else columns | {"roles": [*self.roles]}
 
     def __getstate__(self) -> dict[str, Any]:
         state = {name: v for name, v in self.__dict__.items() if name not in self._derived}
@@ -295,9 +331,10 @@ class Privatizer(SetOnce, Publishable):
             force_download: Fetch again what the cache has.
             **arguments: With a space, as for the class; ``epsilon=`` is required. With a
                 privatizer, which has its own ε and logs it: ``text_column``, ``output_column``,
-                ``memoize``, ``user_column``, ``key``, ``is_split_into_words``, ``mask_column`` and
-                ``spans_column`` for texts, ``ids_column`` and ``tokenizer`` (by default the one
-                that it was saved with) for tokens, ``seed``, ``device`` and ``budget`` for both.
+                ``roles``, ``memoize``, ``user_column``, ``key``, ``is_split_into_words``,
+                ``mask_column`` and ``spans_column`` for texts, ``ids_column`` and ``tokenizer``
+                (by default the one that it was saved with) for tokens, ``seed``, ``device`` and
+                ``budget`` for both.
 
         Raises:
             InvalidValueError: If there is no such space or privatizer, or ε is missing.

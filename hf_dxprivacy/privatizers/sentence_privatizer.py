@@ -23,6 +23,7 @@ from hf_dxprivacy.privatizers.batch import BINS, EncodedColumn, Ids, RowIds, Tex
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
 from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow, column_names
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
+from hf_dxprivacy.privatizers.nested import NestedRow, TextPath, agree, flat
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.privatizers.released_words import ReleasedWords, require_texts
 from hf_dxprivacy.sentences import SentencePool, as_label, split_sentences
@@ -42,7 +43,7 @@ class EncodedSentences(EncodedColumn):
         labels: For each row its label; None if the pool is not restricted by labels.
     """
 
-    rows: Sequence[list[str] | None]
+    rows: Sequence[list[str] | NestedRow | None]
     cosines: NDArray[np.float64]
     labels: Sequence[str | None]
 
@@ -50,7 +51,7 @@ class EncodedSentences(EncodedColumn):
     def encode(
         cls,
         name: str,
-        rows: Sequence[list[str] | None],
+        rows: Sequence[list[str] | NestedRow | None],
         row_ids: RowIds,
         pools: Mapping[str | None, SentencePool],
         labels: Sequence[str | None],
@@ -97,7 +98,7 @@ class EncodedSentences(EncodedColumn):
         """Count texts and entries, and how far the texts are from these."""
         bins = np.clip((self.cosines[self.ids >= 0] + 1) * (BINS / 2), 0, BINS - 1).astype(np.int64)
         return TextCounts(
-            texts=sum(row is not None for row in self.rows),
+            texts=sum(text is not None for text in flat(self.rows)),
             total=len(self.ids),
             unknown=int((self.ids < 0).sum()),
             cosines=tuple(np.bincount(bins, minlength=BINS).tolist()),
@@ -106,11 +107,21 @@ class EncodedSentences(EncodedColumn):
     def contents(self) -> Iterator[Sequence[str]]:
         """Return for each row its sentences."""
         for row in self.rows:
-            yield row or ()
+            yield [*(row or ())]
 
     def visible(self, row: int) -> list[Any]:
-        """Return the number of sentences."""
-        return [len(self.rows[row] or ())]
+        """Return the number of sentences, of each text where there are several."""
+        cell = self.rows[row]
+        if isinstance(cell, NestedRow):
+            return ["texts", *map(len, cell.texts)]
+        return [len(cell or ())]
+
+
+def _joined(row: list[str] | NestedRow | None, new: list[str]) -> Any:
+    """Return a released cell."""
+    if isinstance(row, NestedRow):
+        return row.detokenize(new, lambda _, sentences: " ".join(sentences))
+    return None if row is None else " ".join(new)
 
 
 class SentencePrivatizer(Privatizer):
@@ -130,8 +141,10 @@ class SentencePrivatizer(Privatizer):
         epsilon: ε > 0, per unit of the mechanism's metric. Always your decision; no default.
         unit: "text" releases one sentence for each text; "sentence" one for each of its sentences,
             whose number then shows, and whose bounds add up.
-        text_column: The column to privatize, or several; cells are texts.
+        text_column: The column to privatize, or several; cells are texts, or a path leads to some,
+            as for `DxPrivatizer`; each message of a chat is one text then.
         output_column: Where the result goes; by default the text columns are overwritten.
+        roles: As for `DxPrivatizer`.
         label_column: A column with a public label of each row, such as its topic, which is
             released beside the text: a text becomes a sentence of its label. The pool has to know
             the labels of its sentences. Texts are hidden among those of one label, not among all.
@@ -156,7 +169,7 @@ class SentencePrivatizer(Privatizer):
     _owner = "SentencePrivatizer"
     _derived: ClassVar[tuple[str, ...]] = (*Privatizer._derived, "_parts")
     _runtime_arguments: ClassVar[tuple[str, ...]] = (
-        *("text_column", "output_column", "seed", "device"),
+        *("text_column", "output_column", "roles", "seed", "device"),
         *("memoize", "user_column", "key", "budget"),
     )
 
@@ -169,6 +182,7 @@ class SentencePrivatizer(Privatizer):
         unit: Unit = "text",
         text_column: str | Sequence[str] = "text",
         output_column: str | Sequence[str] | None = None,
+        roles: str | Sequence[str] | None = None,
         label_column: str | None = None,
         refill: bool = False,
         language: str = "en",
@@ -201,7 +215,7 @@ class SentencePrivatizer(Privatizer):
         self.language = language
         if unit == "sentence":
             split_sentences("", language)
-        self._set_columns(text_column, output_column, user_column)
+        self._set_columns(text_column, output_column, user_column, roles)
         self.refill = refill
         self.label_column = label_column
         if label_column is not None:
@@ -248,7 +262,8 @@ class SentencePrivatizer(Privatizer):
                 memoize=self.memoize,
                 label_column=self.label_column,
                 refilled=self.refill,
-            ),
+            )
+            + self._nested_disclosures(),
             log_ratio_bound=self._bound,
         )
 
@@ -285,14 +300,17 @@ class SentencePrivatizer(Privatizer):
         types = dict(zip(self.output_columns, self.text_columns, strict=True))
         batch.require(inputs, types, self.text_columns)
         # Not False for the last: a row with a list of tokens is to be refused, not taken for texts.
-        if not batch.is_table and batch.is_single(self.text_columns, indices, None):
+        if not batch.is_table and batch.is_single(self.text_columns, indices, None, self._paths):
             batch = SingleRow(examples, batch.names)
         cells = {name: batch.column(name) for name in inputs}
         row_ids = RowIds(batch.row_indices(indices, len(cells[self.text_columns[0]])))
         if self.user_column is not None:
             row_ids = row_ids.with_users(cells[self.user_column], self.user_column)
         labels = None if self.label_column is None else cells[self.label_column]
-        columns = [self._encode(name, cells[name], row_ids, labels) for name in self.text_columns]
+        columns = [
+            self._encode(name, cells[name], row_ids, labels, self._paths.get(name))
+            for name in self.text_columns
+        ]
         released = self._release(columns)
         if on_counts is not None:
             for column in columns:
@@ -347,9 +365,17 @@ class SentencePrivatizer(Privatizer):
         return ReleasedWords(rows, ids, np.full(len(ids), np.nan)), single
 
     def _encode(
-        self, name: str, cells: Sequence[Any], row_ids: RowIds, labels: Sequence[Any] | None = None
+        self,
+        name: str,
+        cells: Sequence[Any],
+        row_ids: RowIds,
+        labels: Sequence[Any] | None = None,
+        path: TextPath | None = None,
     ) -> EncodedSentences:
-        rows = row_ids.read(cells, name, self._pieces)
+        read: Callable[[Any], Any] = self._pieces
+        if path is not None:
+            name, read = str(path), partial(path.read, read)
+        rows = row_ids.read(cells, name, read)
         of_rows: list[str | None] = [None] * len(rows)
         if labels is not None and self.label_column is not None:
             of_rows = [*row_ids.read(labels, self.label_column, self._label)]
@@ -394,9 +420,7 @@ class SentencePrivatizer(Privatizer):
         for output_column, column in zip(self.output_columns, columns, strict=True):
             new = self._draw(column)
             ranges = zip(column.rows, pairwise(column.offsets), strict=True)
-            result[output_column] = [
-                None if row is None else " ".join(new[start:stop]) for row, (start, stop) in ranges
-            ]
+            result[output_column] = [_joined(row, new[start:stop]) for row, (start, stop) in ranges]
         return result
 
     def _draw(self, column: EncodedSentences) -> list[str]:
@@ -443,10 +467,14 @@ class SentencePrivatizer(Privatizer):
                     "dicts"
                 )
             labels, cells = [row[self.label_column] for row in cells], [row[name] for row in cells]
-        both = self._encode(name, cells, RowIds(), labels)
+        texts = any(isinstance(cell, str) for cell in cells)
+        path = None if texts else self._paths.get(name)
+        both = self._encode(name, cells, RowIds(), labels, path)
         if any(row is None for row in both.rows):
             raise InvalidTypeError("expected two texts, got a missing one")
         if both.labels[0] != both.labels[1] or both.visible(0) != both.visible(1):
+            return math.inf
+        if not agree(*both.rows):
             return math.inf
         pairs = np.column_stack(both.row_inputs())
         if self.memoize == "user":
@@ -457,10 +485,7 @@ class SentencePrivatizer(Privatizer):
         return self._parts[both.labels[0]][1].id_bound(pairs[:, 0], pairs[:, 1])
 
     def _settings(self) -> dict[str, Any]:
-        same = self.output_columns == self.text_columns
-        return {
-            "text_column": [*self.text_columns],
-            "output_column": None if same else [*self.output_columns],
+        return self._column_settings() | {
             "sentence_unit": self.unit,
             "language": self.language,
             "label_column": self.label_column,

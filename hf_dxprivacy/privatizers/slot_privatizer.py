@@ -68,6 +68,12 @@ class SlotPrivatizer(DxPrivatizer):
                 f'oov="drop" removes tokens, and column {selector.columns[0]!r}, which has a tag '
                 'for each, would not fit any more; use oov="centroid"'
             )
+        if self._paths and (selector.columns or mask_column or spans_column):
+            raise InvalidValueError(
+                f"{self.text_paths} lead to several texts of a row, for which there are no tags of "
+                "words, and no mask_column= or spans_column=; leave these out, or give each text a "
+                "row of its own"
+            )
         count = len(self.text_columns)
         self._selector = selector
         if mask_column is not None:

@@ -5,6 +5,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, overload
 
@@ -24,6 +25,7 @@ from hf_dxprivacy.privatizers.dataset_formats import (
     SingleRow,
 )
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
+from hf_dxprivacy.privatizers.nested import TextPath, agree, flat, joined_masks
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.privatizers.released_words import (
     ReleasedWords,
@@ -61,9 +63,12 @@ class DxPrivatizer(Privatizer):
             `Mechanism` of the same space.
         epsilon: ε > 0, per unit of the mechanism's metric. Always your decision; no default.
         text_column: The column to privatize, or several. A cell is a text or a list of tokens; see
-            docs/columns.md.
+            docs/columns.md. A path leads to texts in lists of dicts: "messages[].content" are those
+            of chats, "conversations[].value", ["chosen[].content", "rejected[].content"] and so on.
         output_column: Where the result goes, as many as text columns; by default the text columns
-            are overwritten.
+            are overwritten. What a path leads to is replaced in place.
+        roles: With a path, the roles whose texts are privatized, as the data name them in "role" or
+            "from": ("user",). All others are released as they are. None for all roles.
         stopwords: Words released as they are: None, "english", or any words.
         oov: Treatment of a word that the space lacks: "centroid" treats all of them as one
             input at the space's centroid, "drop" removes them, "keep" releases them unchanged,
@@ -94,7 +99,7 @@ class DxPrivatizer(Privatizer):
 
     _owner = "DxPrivatizer"
     _runtime_arguments: ClassVar[tuple[str, ...]] = (
-        *("text_column", "output_column", "seed", "device"),
+        *("text_column", "output_column", "roles", "seed", "device"),
         *("memoize", "user_column", "key", "budget", "is_split_into_words"),
     )
     _derived = (*Privatizer._derived, "_reader", "_inputs", "_types", "_seen")
@@ -112,6 +117,7 @@ class DxPrivatizer(Privatizer):
         *,
         text_column: str | Sequence[str] = "text",
         output_column: str | Sequence[str] | None = None,
+        roles: str | Sequence[str] | None = None,
         stopwords: str | Iterable[str] | None = None,
         oov: OutOfVocabulary = "centroid",
         case: Case = "lower",
@@ -132,7 +138,7 @@ class DxPrivatizer(Privatizer):
             options["index"] = index
         noise = noise_source(seed, memoize, key)
         self._set_up(*(space, mechanism, epsilon, options, device, noise), budget, ("word", "user"))
-        self._set_columns(text_column, output_column, user_column)
+        self._set_columns(text_column, output_column, user_column, roles)
         self.is_split_into_words = is_split_into_words
         self.stopwords = stop_words(stopwords, tokens=bool(is_split_into_words))
         self.oov: OutOfVocabulary = oov
@@ -195,17 +201,12 @@ class DxPrivatizer(Privatizer):
         return replace(
             bare,
             ldp_epsilon=bare.ldp_epsilon if covered else math.inf,
-            assumptions=(*bare.assumptions, *disclosures, *selected),
+            assumptions=(*bare.assumptions, *disclosures, *self._nested_disclosures(), *selected),
             log_ratio_bound=self._bound,
         )
 
     def _settings(self) -> dict[str, Any]:
-        same = self.output_columns == self.text_columns
-        return {
-            "text_column": [*self.text_columns],
-            # Named only if it differs: with another text column, the original text must not be left
-            # beside the result.
-            "output_column": None if same else [*self.output_columns],
+        return self._column_settings() | {
             "stopwords": sorted(self.stopwords),
             "oov": self.oov,
             "case": self.case,
@@ -266,15 +267,19 @@ class DxPrivatizer(Privatizer):
         batch = DatasetBatch.of(examples)
         batch.require(self._inputs, self._types, self.text_columns)
         if not batch.is_table:
-            if batch.is_single(self.text_columns, indices, self.is_split_into_words):
+            split = self.is_split_into_words
+            if batch.is_single(self.text_columns, indices, split, self._paths):
                 batch = SingleRow(examples, batch.names)
-            elif indices is None and self._must_be_clear:
+            elif indices is None and self._must_be_clear and not self._paths:
                 batch.require_clear(self.text_columns)
         cells = {name: batch.column(name) for name in self._inputs}
         row_ids = RowIds(batch.row_indices(indices, len(cells[self.text_columns[0]])))
         if self.user_column is not None:
             row_ids = row_ids.with_users(cells[self.user_column], self.user_column)
-        columns = [self._encode(name, cells[name], row_ids, cells) for name in self.text_columns]
+        columns = [
+            self._encode(name, cells[name], row_ids, cells, self._paths.get(name))
+            for name in self.text_columns
+        ]
         return batch.with_columns(self._release(columns, on_counts), self._types)
 
     @overload
@@ -326,10 +331,20 @@ class DxPrivatizer(Privatizer):
         return released[self.output_columns[0]], counts[0]
 
     def _encode(
-        self, name: str, cells: Sequence[Any], row_ids: RowIds, batch: Mapping[str, Any] | None
+        self,
+        name: str,
+        cells: Sequence[Any],
+        row_ids: RowIds,
+        batch: Mapping[str, Any] | None,
+        path: TextPath | None = None,
     ) -> EncodedText:
-        rows = row_ids.read(cells, name, self._reader.read)
-        masks = None if self._selector is None else self._selector.masks(rows, batch)
+        read: Callable[[Any], Any] = self._reader.read
+        if path is not None:
+            name, read = str(path), partial(path.read, read)
+        rows = row_ids.read(cells, name, read)
+        masks = None
+        if self._selector is not None:
+            masks = joined_masks(rows, self._selector.masks(flat(rows), batch))
         return EncodedText.encode(
             *(name, rows, row_ids, self.mechanism.space),
             stopwords=self.stopwords,
@@ -424,7 +439,7 @@ class DxPrivatizer(Privatizer):
     def _bound(self, text_a: Any, text_b: Any) -> float:
         """Bound the log-ratio of two texts, token lists or, for a selector of columns, rows."""
         first, second = self._encode_one(text_a), self._encode_one(text_b)
-        if first.visible(0) != second.visible(0):
+        if first.visible(0) != second.visible(0) or not agree(first.rows[0], second.rows[0]):
             return math.inf
         pairs = np.column_stack([first.inputs, second.inputs])
         if self.memoize == "user":
@@ -447,4 +462,5 @@ class DxPrivatizer(Privatizer):
                 "is_split_into_words=True, and a token is one word whatever it holds"
             )
         batch = {column: [row[column]] for column in self._inputs if column in row}
-        return self._encode(name, batch[name], RowIds(), batch)
+        path = None if isinstance(row[name], str) else self._paths.get(name)
+        return self._encode(name, batch[name], RowIds(), batch, path)

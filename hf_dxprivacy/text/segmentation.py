@@ -293,8 +293,8 @@ LOOKUP_FORMS = (str.lower, plain_apostrophes, without_accents, without_possessiv
 def _kind(value: object) -> str:
     """Return the name of a type; for a dict, as in chats and translations, with the remedy."""
     remedy = (
-        "; map a function that takes the texts out of it, hands them to privatizer.privatize(), "
-        "and puts the released ones in their places, as docs/columns.md shows for chats"
+        "; name the path to the texts within, as in text_column='messages[].content', or map a "
+        "function of your own that hands them to privatizer.privatize(), as docs/columns.md shows"
     )
     return type(value).__name__ + remedy * isinstance(value, dict)
 
