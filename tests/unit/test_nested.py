@@ -57,7 +57,11 @@ def upper(path: str, cell: Any, roles: tuple[str, ...] | None = None) -> Any:
         ("m.v[]", {"v": ["a", "b"], "role": ["x", "y"]}, {"v": ["A", "B"], "role": ["x", "y"]}),
         ("m[][].v", [[{"v": "a"}], [], None], [[{"v": "A"}], [], None]),
         ("m[].a b", [{"a b": "é 日本"}], [{"a b": "É 日本"}]),
-        ("m[].c", [{"c": [{"type": "text", "text": "a"}]}], [{"c": [{"type": "text", "text": "A"}]}]),
+        (
+            "m[].c",
+            [{"c": [{"type": "text", "text": "a"}]}],
+            [{"c": [{"type": "text", "text": "A"}]}],
+        ),
         ("m[].c", [{"c": [{"text": None}, {"x": "a"}]}], [{"c": [{"text": None}, {"x": "a"}]}]),
         ("m[].c", [{"c": float("nan")}], [{"c": None}]),
     ],
@@ -167,7 +171,9 @@ def test_roles_that_never_occur_are_reported_once(
         assert "RELEASED AS THEY ARE" not in caplog.text
         privatizer(batch)
         privatizer(batch)
-    assert caplog.text.count("are of none of the roles 'customer', and are RELEASED AS THEY ARE") == 1
+    assert (
+        caplog.text.count("are of none of the roles 'customer', and are RELEASED AS THEY ARE") == 1
+    )
     assert SECRET not in caplog.text
 
 
@@ -184,7 +190,9 @@ def test_arguments_that_do_not_fit(euclidean_space: EmbeddingSpace) -> None:
         with pytest.raises((InvalidTypeError, InvalidValueError), match=message):
             chats(euclidean_space, **options)
     assert chats(euclidean_space, output_column="messages[].content").roles is None
-    with pytest.raises(InvalidValueError, match=r"a path into lists of 'messages' as 'messages\[\]"):
+    with pytest.raises(
+        InvalidValueError, match=r"a path into lists of 'messages' as 'messages\[\]"
+    ):
         chats(euclidean_space, text_column="messages.content")({"messages": [[]], "n": [1]})
     with pytest.raises(InvalidTypeError, match=r"as in text_column='messages\[\]\.content'"):
         chats(euclidean_space, text_column="messages")({"messages": [CHAT[:2]], "n": [1]})
