@@ -110,7 +110,8 @@ class TextPath:
                 f"there is no key {step!r} in a dict: {describe_columns([*value], step, 'key')}; "
                 "name the one with the text in text_column=, or give it None where there is none"
             )
-        role = next((value[key] for key in _ROLE if isinstance(value.get(key), str)), role)
+        if self.roles is not None:
+            role = next((value[key] for key in _ROLE if isinstance(value.get(key), str)), role)
         return {**value, step: self._replaced(value[step], rest, role, new)}
 
     def _text(self, value: Any, role: str | None, new: Callable[[str], Any]) -> Any:
