@@ -97,6 +97,18 @@ def released(dataset: Any) -> dict[int, str]:
 # The same as in one process
 
 
+def test_chats_are_those_of_one_process(cluster: None, euclidean_space: EmbeddingSpace) -> None:
+    said = [{"role": "user", "content": "waab waac", "at": 1}, {"role": "tool", "content": None}]
+    table = pa.table({"id": range(20), "messages": [said, [], None, said[:1]] * 5})
+    privatizer = DxPrivatizer(
+        *(euclidean_space, "tem", 0.5), text_column="messages[].content", roles="user", seed=5
+    )
+    blocks = ray.data.from_arrow([table.slice(0, 9), table.slice(9)])
+    found = privatize_ray(blocks, privatizer, id_column="id", batch_size=4).take_all()
+    expected = privatizer(table, range(20)).to_pylist()
+    assert sorted(found, key=lambda row: row["id"]) == expected != table.to_pylist()
+
+
 def test_parquet_becomes_the_parquet_that_one_process_makes(
     cluster: None, euclidean_space: EmbeddingSpace, tmp_path: Path
 ) -> None:

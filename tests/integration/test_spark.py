@@ -170,6 +170,26 @@ def test_parquet_becomes_the_parquet_that_one_process_makes(
     assert found[0].title != expected[0].title
 
 
+def test_chats_are_those_of_one_process(spark: Any, euclidean_space: EmbeddingSpace) -> None:
+    said = [("user", "waab waac", 1), ("tool", None, None)]
+    schema = "id long, messages array<struct<role:string,content:string,at:int>>"
+    rows = list(enumerate([said, [], None, said[:1]] * 5))
+    given = spark.createDataFrame(spark.sparkContext.parallelize(rows, 3), schema)
+    privatizer = DxPrivatizer(
+        *(euclidean_space, "tem", 0.5), text_column="messages[].content", roles="user", seed=5
+    )
+    result = privatize_spark(given, privatizer, id_column="id")
+    assert result.schema == given.schema
+    found, before = released(result, "messages"), released(given, "messages")
+    chats = [cell and [message.asDict() for message in cell] for _, cell in sorted(before.items())]
+    expected = privatizer({"id": [*range(20)], "messages": chats}, range(20))["messages"]
+    assert (
+        [cell and [message.asDict() for message in cell] for _, cell in sorted(found.items())]
+        == expected
+        != chats
+    )
+
+
 def test_whole_sentences_are_those_of_one_process(spark: Any) -> None:
     rows = [(at, SENTENCES[at], LABELS[at]) for at in range(30)] + [(30, None, LABELS[0])]
     given = spark.createDataFrame(rows, "id long, text string, topic string").repartition(3)
