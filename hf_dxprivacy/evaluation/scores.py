@@ -309,7 +309,7 @@ class Bench:
 
     def _encode(self, texts: Sequence[str]) -> Values:
         assert self._encoder is not None
-        vectors: Values = self._encoder.encode(self._of_sample(texts))
+        vectors: Values = self._encoder.encode_public(self._of_sample(texts))
         return vectors
 
     @cached_property

@@ -22,7 +22,7 @@ from hf_dxprivacy.text import RowReader
 SMOOTHING = 1e-3
 # Texts whose words are held at once.
 TEXTS = 4096
-# Texts of as many tokens that a model encodes at once.
+# Public texts of as many tokens that a model encodes at once.
 TOGETHER = 16
 
 
@@ -38,6 +38,10 @@ class SentenceEncoder(ABC):
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return (m, d) float64 vectors of length 1; zeros for a text that it has nothing for."""
+
+    def encode_public(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return what `encode` does up to rounding, which others may change: of public texts."""
+        return self.encode(texts)
 
     @property
     @abstractmethod
@@ -161,9 +165,9 @@ class WordEncoder(SentenceEncoder):
 class TransformersEncoder(SentenceEncoder):
     """Mean of the last hidden states of a `transformers` encoder, as sentence-transformers has it.
 
-    Texts of as many tokens are encoded together, without padding, so that others change no more of
-    a vector than its last bit. Beyond the length that the tokenizer names, and `max_tokens`, a text
-    is cut.
+    Texts are encoded one by one, so that others change no bit of a vector; only public ones of as
+    many tokens together. Beyond the length that the tokenizer names, and `max_tokens`, a text is
+    cut.
 
     Args:
         model_id: A local folder, or a repository on the Hub; read from safetensors only.
@@ -212,14 +216,21 @@ class TransformersEncoder(SentenceEncoder):
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return (m, d) float64; see `SentenceEncoder`."""
+        return self._encoded(texts, 1)
+
+    def encode_public(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return (m, d) float64; see `SentenceEncoder`."""
+        return self._encoded(texts, TOGETHER)
+
+    def _encoded(self, texts: Sequence[str], together: int) -> NDArray[np.float64]:
         cut = {"truncation": True, "max_length": self.max_tokens}
-        tokens = [self._tokenizer(text, **cut)["input_ids"] for text in texts]
+        tokens = [self._tokenizer(_whole(text), **cut)["input_ids"] for text in texts]
         encoded = np.zeros((len(texts), self._model.config.hidden_size))
         lengths = np.array([len(ids) for ids in tokens], dtype=np.int64)
         with self._torch.inference_mode():
             for length in np.unique(lengths[lengths > 0]):
                 rows = np.flatnonzero(lengths == length)
-                for part in np.array_split(rows, -(-len(rows) // TOGETHER)):
+                for part in np.array_split(rows, -(-len(rows) // together)):
                     ids = self._torch.tensor([tokens[i] for i in part.tolist()], device=self.device)
                     mask = self._torch.ones_like(ids)
                     hidden = self._model(input_ids=ids, attention_mask=mask).last_hidden_state
@@ -292,7 +303,7 @@ class StaticEncoder(SentenceEncoder):
         if not texts:
             return np.zeros((0, self._model.dim))
         found = self._model.encode(
-            list(texts), max_length=None, normalize=False, use_multiprocessing=False
+            [*map(_whole, texts)], max_length=None, normalize=False, use_multiprocessing=False
         )
         return _normalized(np.asarray(found, dtype=np.float64))
 
@@ -326,6 +337,11 @@ class StaticEncoder(SentenceEncoder):
 ENCODERS: dict[str, Any] = {
     kind.kind: kind for kind in (WordEncoder, TransformersEncoder, StaticEncoder)
 }
+
+
+def _whole(text: str) -> str:
+    """Return a text with question marks for halves of characters, which no tokenizer takes."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _referred(source: TransformersModel) -> dict[str, Any]:

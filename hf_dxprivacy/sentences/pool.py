@@ -177,7 +177,9 @@ class SentencePool(Publishable):
         elif labelled is None:
             offset, projection = principal_axes(vectors, dimensions)
         else:
-            offset, projection = label_axes(encoder.encode(labelled[0]), labelled[1], dimensions)
+            offset, projection = label_axes(
+                encoder.encode_public(labelled[0]), labelled[1], dimensions
+            )
         points = projected(vectors, offset, projection)
         del vectors
         described = dict(provenance or {}) | {"entries": "sentences", "left_out": left_out}

@@ -22,7 +22,7 @@ Matrix = NDArray[np.floating]
 def encode_blocks(encoder: SentenceEncoder, sentences: Sequence[str]) -> NDArray[np.float32]:
     """Return (N, d) vectors in single precision: a million of them are to fit into memory."""
     parts = [
-        encoder.encode(sentences[block]).astype(np.float32)
+        encoder.encode_public(sentences[block]).astype(np.float32)
         for block in blocks(0, len(sentences), SENTENCES)
     ]
     return np.concatenate(parts) if parts else np.empty((0, 0), dtype=np.float32)

@@ -46,6 +46,19 @@ def test_near_texts_find_their_sentence(folder: Path) -> None:
     assert set(released) <= set(SENTENCES)
 
 
+def test_private_texts_are_encoded_one_by_one() -> None:
+    encoder, sizes = TransformersEncoder(minilm()), []
+    encoder._model.register_forward_pre_hook(
+        lambda _module, _args, given: sizes.append(len(given["input_ids"])), with_kwargs=True
+    )
+    texts = ["One soup.", "Two films.", "Half \ud83d of it.", "My heart."]
+    vectors = encoder.encode(texts)
+    assert sizes == [1] * len(texts)
+    # Together, products of matrices round otherwise, with two threads or on a GPU.
+    np.testing.assert_allclose(encoder.encode_public(texts), vectors, atol=1e-6)
+    assert max(sizes) > 1
+
+
 def test_another_model_is_refused(folder: Path, tmp_path: Path) -> None:
     record = (folder / "encoder.json").read_text("utf-8")
     digest = SentencePool.from_pretrained(folder).encoder.digest
