@@ -75,13 +75,16 @@ class TextPath:
             texts.append(read_text(text))
             return text
 
-        self.replaced(cell, keep)
+        self._replaced(cell, self._steps, None, keep)
         self._note(len(texts))
         return NestedRow(self, cell, texts)
 
     def replaced(self, cell: Any, new: Callable[[str], Any]) -> Any:
         """Return a copy of a cell with a new value in place of each text, and the rest as it is."""
-        return self._replaced(cell, self._steps, None, new)
+        left = self._seen[1]
+        result = self._replaced(cell, self._steps, None, new)
+        self._seen[1] = left  # a text is counted once, when it is read
+        return result
 
     def is_cell(self, value: Any) -> bool | None:
         """Tell a cell from a column of cells by its shape; None if it may be either."""
