@@ -22,8 +22,8 @@ def pool() -> SentencePool:
 
 @pytest.fixture(scope="module")
 def slots() -> SentencePool:
-    """A pool whose sentences each have a name, a number and a year."""
-    sentences = [f"{s}, said Susan {k} times in 1999" for k, s in enumerate(SENTENCES, 10)]
+    """A pool whose sentences each have a name, a number and a year, and are of known words else."""
+    sentences = [f"{s} and {s}, said Susan {k} times in 1999" for k, s in enumerate(SENTENCES, 10)]
     return SentencePool.from_sentences(sentences, small_words(), labels=LABELS, progress=False)
 
 
