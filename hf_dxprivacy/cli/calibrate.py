@@ -153,8 +153,8 @@ def demo_arguments(parser: argparse.ArgumentParser) -> None:
         "--space",
         action="append",
         metavar="NAME",
-        help="a built-in space, a folder that holds one, or a repository on the Hub; repeat it for "
-        "several (all built-in ones)",
+        help="a built-in space or pool, a folder that holds one, or a repository on the Hub; "
+        "repeat it for several (all built-in ones)",
     )
 
 

@@ -29,7 +29,7 @@ from hf_dxprivacy.report.page_release import (
     release_text,
     shares_of_ten,
 )
-from hf_dxprivacy.sentences import SentencePool
+from hf_dxprivacy.sentences import SentencePool, is_pool
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 if TYPE_CHECKING:
@@ -74,19 +74,16 @@ class Source(NamedTuple):
 
 
 def read_sources(names: Iterable[str] = ()) -> dict[str, Source]:
-    """Load the spaces to choose from, and with the built-in ones the pools of sentences.
+    """Load the spaces and pools to choose from.
 
     Raises:
         InvalidValueError: If there is no such space.
     """
-    known = [*names]
     sources = {}
-    for name in known or builtin_names():
-        space = EmbeddingSpace.from_pretrained(name)
-        sources[name] = Source(space, None, offered_ranges(space))
-    for name in () if known else builtin_pools():
-        pool = SentencePool.from_pretrained(name)
-        sources[name] = Source(pool.space, pool, offered_ranges(pool.space))
+    for name in [*names] or [*builtin_names(), *builtin_pools()]:
+        pool = SentencePool.from_pretrained(name) if is_pool(name) else None
+        space = EmbeddingSpace.from_pretrained(name) if pool is None else pool.space
+        sources[name] = Source(space, pool, offered_ranges(space))
     return sources
 
 
@@ -94,8 +91,8 @@ def demo_page(names: Iterable[str] = ()) -> "Starlette":
     """Build the page.
 
     Args:
-        names: Spaces to choose from: built-in names, folders or repositories; by default all
-            that are built in, and the built-in pools of sentences.
+        names: Spaces and pools of sentences to choose from: built-in names, folders or
+            repositories; by default all that are built in.
 
     Returns:
         An ASGI application, which `serve` shows.

@@ -14,6 +14,7 @@ from hf_dxprivacy import EmbeddingSpace, SentencePool, SentencePrivatizer
 from hf_dxprivacy.calibration import epsilon_for_local_bound
 from hf_dxprivacy.cli.main import main
 from hf_dxprivacy.mechanisms import create_mechanism
+from hf_dxprivacy.report.demo import answered, read_sources
 
 SUBJECTS = ("soup", "waiter", "film", "doctor", "garden", "train", "teacher", "river")
 SAYINGS = (
@@ -361,10 +362,13 @@ def test_audits_of_pools(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "there are none to guess in a release over a pool" in capsys.readouterr().err
 
 
-def test_the_page_is_for_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("gradio")
-    assert main(["demo", "--space", "pool"]) == 1
-    assert "pool is a pool of sentences" in capsys.readouterr().err
+def test_the_page_takes_a_pool_for_a_pool(folder: Path) -> None:
+    sources = read_sources(["pool", "space"])
+    assert [source.pool is not None for source in sources.values()] == [True, False]
+    low = sources["pool"].ranges["hierarchical"].low
+    asked = {"source": "pool", "mechanism": "hierarchical", "epsilon": low}
+    released = answered(sources, {"text": TEXTS[0], "choices": [asked]})
+    assert any(sentence in released for sentence in SENTENCES)
 
 
 def test_the_built_in_pool(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
