@@ -216,12 +216,12 @@ def sentence_disclosures(
         refilled: Whether numbers, dates and names in what is released are drawn afresh.
     """
     units = f"{unit}s"
+    among = " among those of its label" if label_column else ""
     found = [
         f"A {unit}, however long, is one input: its entry, which is the nearest of "
-        f"{sum(sizes):,} public sentences"
-        + (" among those of its label" if label_column else "")
-        + f". Two {units} are as far apart as their entries. A {unit} that the encoder has nothing "
-        "for (empty, or in another script) has one more entry, the unknown one.",
+        f"{sum(sizes):,} public sentences{among}. Two {units} are as far apart as their entries. A "
+        f"{unit} that the encoder has nothing for (empty, or in another script) has one more "
+        "entry, the unknown one.",
         "The sentences, the encoder, its projection and the tree are public and were not made "
         f"from the private text, so that no {unit} changes the entry of another.",
         f"The noise of different {units} is independent; bounds of several {units} of one person, "
@@ -261,10 +261,6 @@ def upward(value: float, digits: int = 4) -> str:
         above = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value)
         text = f"{float(above):.{digits}g}"
     return text
-
-
-def _level(value: float) -> str:
-    return f"{value:.3g}" if math.isfinite(value) else "∞"
 
 
 def _unbounded(_a: object, _b: object) -> float:
@@ -334,7 +330,8 @@ class PrivacyGuarantee:
 
     def __str__(self) -> str:
         neighbours = ", ".join(
-            f"{_level(value)} at the {_ORDINALS.get(k, f'{k}-th')} neighbour"
+            f"{f'{value:.3g}' if math.isfinite(value) else '∞'} at the "
+            f"{_ORDINALS.get(k, f'{k}-th')} neighbour"
             for k, value in self.neighbour_epsilon.items()
         )
         apart = not all(map(math.isfinite, self.neighbour_epsilon.values()))
@@ -382,11 +379,8 @@ class CorpusGuarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as JSON-ready values."""
-        return {
-            "epsilon": self.epsilon,
-            "unit": self.unit,
-            "assumptions": list(self.assumptions),
-        }
+        stated = {"epsilon": self.epsilon, "unit": self.unit}
+        return {**stated, "assumptions": list(self.assumptions)}
 
     def __str__(self) -> str:
         head = f"no guarantee per {self.unit} of the corpus"

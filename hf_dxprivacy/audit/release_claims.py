@@ -1,15 +1,14 @@
 """Verification by draws of what is claimed of any release of texts, ours or another's."""
 
 import copy
-import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from itertools import cycle, islice
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.audit.check import GuaranteeCheck
@@ -66,8 +65,7 @@ class ClaimCheck:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-ready values."""
-        checks = [check.to_dict() for check in self.evidence]
-        return asdict(self) | {"evidence": checks}
+        return asdict(self) | {"evidence": [check.to_dict() for check in self.evidence]}
 
     def __str__(self) -> str:
         verdict = "no violation found" if self.holds else "CLAIM NOT TRUE"
@@ -141,26 +139,24 @@ def verify_claim(
             "with a bound of whole texts"
         )
     audit = _Audit(_function_of(release), claim, texts, false_alarm / 4.0, rng)
-    result = ClaimCheck(True, "", false_alarm, runs, len(texts))
     noise = audit.noise(runs // 10, workers)
+    result = ClaimCheck(True, "", false_alarm, runs, len(texts), noise=noise)
     if not noise.passed:
         reason = (
             "repeated or parallel calls share their noise: two of them agree in "
             f"{noise.shared:.0%} of their outputs, where independent ones do in "
             f"{noise.expected:.0%}"
         )
-        return replace(result, holds=False, reason=reason, noise=noise)
-    result = replace(result, noise=noise)
-    for copied in (audit.made_up_words(runs // 10, claimed_for), audit.copies(runs // 3)):
-        if copied:
-            return replace(result, holds=False, reason=copied)
+        return replace(result, holds=False, reason=reason)
+    copied = audit.made_up_words(runs // 10, claimed_for) or audit.copies(runs // 3)
+    if copied:
+        return replace(result, holds=False, reason=copied)
     checks = audit.sets_of_outputs(runs // 2, claimed_for)
     broken = [check for check in checks if not check.passed]
     if broken:
-        worst = max(broken, key=lambda check: -check.slack)
-        reason = (
-            f"a log-ratio of {worst.log_ratio:.3g} at least, where {worst.allowed:.3g} is claimed"
-        )
+        worst = min(broken, key=lambda check: check.slack)
+        found, allowed = worst.log_ratio, worst.allowed
+        reason = f"a log-ratio of {found:.3g} at least, where {allowed:.3g} is claimed"
     elif checks:
         reason = f"nothing above what is claimed in {runs:,} releases of {len(texts)} inputs"
     else:
@@ -186,14 +182,12 @@ class _Audit:
         places = min(PLACES, max(len(self.texts), runs // rows))
         # Twice in a call, so that noise that the rows of a call share shows too.
         asked = [*islice(cycle(self.texts), places)] * 2
-        calls = [self.function(asked)]
+        released = self.function(asked)
         if workers:
-            calls += _by_workers(self.function, asked, workers)
-        calls.append(self.function(asked))
-        numbers: dict[str, int] = {}
-        codes = [numbers.setdefault(text, len(numbers)) for call in calls for text in call]
-        rows_of = np.array(codes).reshape(-1, places)
-        return compare_releases(rows_of, workers, self.alpha, self.rng)
+            released += _by_workers(self.function, asked, workers)
+        released += self.function(asked)
+        codes = np.unique(np.array(released, dtype=object), return_inverse=True)[1]
+        return compare_releases(codes.reshape(-1, places), workers, self.alpha, self.rng)
 
     def made_up_words(self, count: int, unit: str) -> str:
         """Look for words that were copied; return what was found, if it refutes the claim."""
@@ -202,25 +196,22 @@ class _Audit:
         texts = [*words] if unit == "word" else self._with_words(words)
         copied = []
         for start in range(0, count, BATCH):
-            some = range(start, min(count, start + BATCH))
-            outputs = self.function([texts[k] for k in some])
-            pairs = zip(some, outputs, strict=True)
+            outputs = self.function(texts[start : min(count, start + BATCH)])
+            pairs = enumerate(outputs, start)
             copied += [k for k, out in pairs if words[k] in out[:WINDOW].lower()]
         # By chance, a claim of b lets a word come out of e^b times as many places of text.
         limit = math.log(self.alpha / count / WINDOW) + LETTERS * math.log(26)
-        refuting = [k for k in copied if _or_none(self.claim, texts[k], texts[count + k]) <= limit]
-        if not refuting:
-            return ""
-        return f"unknown words come out as they are, {len(refuting):,} of {count:,} made-up ones"
+        found = sum(_or_none(self.claim, texts[k], texts[count + k]) <= limit for k in copied)
+        said = f"unknown words come out as they are, {found:,} of {count:,} made-up ones"
+        return said if found else ""
 
     def _with_words(self, words: list[str]) -> list[str]:
         """Return inputs with one word replaced by each of these, the same in both halves."""
-        half, texts = len(words) // 2, []
-        split = [text.split() or [""] for text in self.texts]
+        texts, split = [], [text.split() or [""] for text in self.texts]
         for k, word in enumerate(words):
-            place = k % half
-            row = [*split[place % len(split)]]
-            row[place // len(split) % len(row)] = word
+            turn, at = divmod(k % (len(words) // 2), len(split))
+            row = [*split[at]]
+            row[turn % len(row)] = word
             texts.append(" ".join(row))
         return texts
 
@@ -245,9 +236,8 @@ class _Audit:
                 same = np.array([text == x for text in out])
                 hits += np.array([np.count_nonzero(same & kept), other.count(x)])
         least = least_log_ratio(int(hits[0]), int(hits[1]), trials, self.alpha)
-        if least <= 0:
-            return ""
-        return f"inputs come out as they are {math.exp(least):.3g} times as often as is claimed"
+        said = f"inputs come out as they are {math.exp(least):.3g} times as often as is claimed"
+        return said if least > 0 else ""
 
     def sets_of_outputs(self, runs: int, unit: str) -> list[GuaranteeCheck]:
         """Search for sets of outputs that are too likely, and test them; nothing if none can be."""
@@ -258,10 +248,9 @@ class _Audit:
         found = []
         for view in views:
             target = of_callable(view, self.texts, self.claim, True, len(self.texts), self.rng)
-            off = target.allowed[~np.eye(len(self.texts), dtype=bool)]
-            if runs >= 2 * LEAST_DRAWS * len(self.texts) and off.min() <= math.log(
-                runs / (4 * TESTED)
-            ):
+            least = target.allowed[~np.eye(len(self.texts), dtype=bool)].min()
+            enough = runs >= 2 * LEAST_DRAWS * len(self.texts)
+            if enough and least <= math.log(runs / (4 * TESTED)):
                 found.append(check_by_draws(target, runs, self.alpha / len(views), self.rng))
         return found
 
@@ -308,7 +297,7 @@ def _claim_of(release: Any, bound: float | Bound | None) -> Bound:
     if bound is None:
         raise InvalidTypeError("expected bound= with what is claimed, which the release lacks")
     # Asked for the same pairs by several tests, and symmetric.
-    claimed = functools.cache(bound if callable(bound) else lambda _a, _b: float(bound))
+    claimed = cache(bound if callable(bound) else lambda _a, _b: float(bound))
     return lambda a, b: 0.0 if a == b else claimed(*sorted((a, b)))
 
 
@@ -319,9 +308,8 @@ def _inputs_of(
     if given is None:
         if not isinstance(release, Privatizer):
             raise InvalidTypeError("expected inputs= with words or texts to release")
-        entries = release.space.words
-        known = [entries[k] for k in chosen_inputs(release.mechanism, count - 2, rng)]
-        return [*known[: count - 2], *UNKNOWN]
+        chosen = chosen_inputs(release.mechanism, count - 2, rng)[: count - 2]
+        return [*(release.space.words[k] for k in chosen), *UNKNOWN]
     if isinstance(given, str) or not all(isinstance(text, str) for text in given):
         raise InvalidTypeError("expected inputs to be a sequence of strings")
     different = list(dict.fromkeys(given))
@@ -330,10 +318,9 @@ def _inputs_of(
     if len(different) <= count:
         return different
     some = [different[k] for k in rng.permutation(len(different))[:LOOKED_AT]]
-    chosen = dict.fromkeys(some[: count // 2])
-    for text in some[: count // 2]:
-        chosen[min((x for x in some if x != text), key=lambda other: claim(text, other))] = None
-    return list(chosen)
+    first = some[: count // 2]
+    near = [min((x for x in some if x != text), key=partial(claim, text)) for text in first]
+    return list(dict.fromkeys([*first, *near]))
 
 
 def _or_none(claim: Bound, a: str, b: str) -> float:
@@ -344,8 +331,8 @@ def _or_none(claim: Bound, a: str, b: str) -> float:
         return math.inf
 
 
-def _by_workers(function: Function, texts: list[str], workers: int) -> list[list[str]]:
-    """Return what calls in worker processes release."""
+def _by_workers(function: Function, texts: list[str], workers: int) -> list[str]:
+    """Return what calls in worker processes release, call by call."""
     from datasets import Dataset
 
     mapped = Dataset.from_dict({"text": texts * (workers * CALLS)}).map(
@@ -356,5 +343,4 @@ def _by_workers(function: Function, texts: list[str], workers: int) -> list[list
         load_from_cache_file=False,
         new_fingerprint="verify-claim",
     )
-    released: NDArray[np.object_] = np.array(mapped["text"][:], dtype=object)
-    return [list(call) for call in released.reshape(-1, len(texts))]
+    return list(mapped["text"][:])

@@ -107,6 +107,11 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{PROGRAM}: error: {message}\n")
 
 
+def say(message: str) -> None:
+    """Print a message on the standard error stream."""
+    print(f"{PROGRAM}: {message}", file=sys.stderr)
+
+
 @contextmanager
 def usage() -> Iterator[None]:
     """Report an invalid value as wrong usage, since it came from the arguments."""
@@ -146,12 +151,8 @@ def at_least(bound: int) -> Callable[[str], Any]:
 
 def add_space(add: Add) -> None:
     """Declare --space."""
-    add(
-        "--space",
-        default="english",
-        metavar="NAME",
-        help="a built-in space, a folder that holds one, or a repository on the Hub (%(default)s)",
-    )
+    about = "a built-in space, a folder that holds one, or a repository on the Hub (%(default)s)"
+    add("--space", default="english", metavar="NAME", help=about)
 
 
 def add_local_epsilon(add: Add, **settings: Any) -> None:
@@ -199,7 +200,7 @@ def local_epsilon(
 
     with usage():
         found = min(epsilon_for_local_bound(each, mechanism, bound, **options) for each in spaces)
-    print(f"{PROGRAM}: epsilon {found:g} has a local bound of at most {bound:g}", file=sys.stderr)
+    say(f"epsilon {found:g} has a local bound of at most {bound:g}")
     return found
 
 

@@ -2,10 +2,11 @@
 
 import argparse
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_dxprivacy.cli.arguments import PROGRAM, UsageError, at_least, usage
+from hf_dxprivacy.cli.arguments import UsageError, at_least, say, usage
 from hf_dxprivacy.cli.artifacts import LICENSE, METHODS, OVERWRITE, check_folder, save_measured
 from hf_dxprivacy.cli.privatize import FORMATS
 
@@ -108,12 +109,7 @@ def _encoder(name: str) -> "SentenceEncoder | SentencePool":
     """Load a space of words, a pool to encode as it does, or a model of `transformers`."""
     from hf_dxprivacy.hub import resolve
     from hf_dxprivacy.hub.artifact import CONFIG, LIBRARY_NAME, read_json
-    from hf_dxprivacy.sentences import (
-        SentencePool,
-        TransformersEncoder,
-        WordEncoder,
-        is_pool,
-    )
+    from hf_dxprivacy.sentences import SentencePool, TransformersEncoder, WordEncoder, is_pool
 
     what = "a space or a model of transformers"
     source = resolve(name, (CONFIG,), what=what)
@@ -126,29 +122,23 @@ def _sentences(args: argparse.Namespace, texts: list[str]) -> tuple[list[str], l
     """Return the sentences of texts, and from which text each one is."""
     from hf_dxprivacy.sentences import split_sentences
 
-    sentences: list[str] = []
-    of_text: list[int] = []
-    for at, text in enumerate(texts):
-        found = [text] if args.no_split else split_sentences(text, args.language)
-        sentences += found
-        of_text += [at] * len(found)
-        if args.limit and len(sentences) >= args.limit:
-            break
-    return sentences[: args.limit], of_text[: args.limit]
+    found = (
+        (sentence, at)
+        for at, text in enumerate(texts)
+        for sentence in ([text] if args.no_split else split_sentences(text, args.language))
+    )
+    pairs = [*islice(found, args.limit)]
+    return [sentence for sentence, _ in pairs], [at for _, at in pairs]
 
 
 def _report(made: "SentencePool", texts: int) -> None:
     """Print what was taken and left out, and how near other sentences are."""
     described = made.space.provenance
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in described["left_out"].items())
-    _say(f"{len(made):,} sentences of {texts:,} texts; left out: {reasons or 'none'}")
+    say(f"{len(made):,} sentences of {texts:,} texts; left out: {reasons or 'none'}")
     found = described.get("coverage", {})
     if "50%" in found:
-        _say(
+        say(
             f"cosine of {found['texts']:,} texts to the nearest sentence: {found['50%']:.2f} in the"
             f" median, half of them from {found['25%']:.2f} to {found['75%']:.2f} ({found['of']})"
         )
-
-
-def _say(message: str) -> None:
-    print(f"{PROGRAM}: {message}", file=sys.stderr)

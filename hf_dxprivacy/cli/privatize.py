@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_dxprivacy.cli.arguments import (
-    PROGRAM,
     REQUIRED,
     Add,
     UsageError,
@@ -22,6 +21,7 @@ from hf_dxprivacy.cli.arguments import (
     load_space,
     local_epsilon,
     positive,
+    say,
     usage,
     word_list,
 )
@@ -201,15 +201,13 @@ def _check_options(args: argparse.Namespace, by_sentence: bool) -> None:
     others = OF_WORDS if by_sentence else OF_SENTENCES
     given = [name for name, default in others.items() if vars(args)[name] != default]
     named = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-    if given and by_sentence:
+    if given:
         raise UsageError(
             f"{args.space} is a pool of sentences, which replace whole texts: there are no words "
             f"for {named}"
-        )
-    if given:
-        raise UsageError(
-            f"{args.space} is a space of words, and pools of sentences are for {named}: leave that "
-            "out, or name a pool ('hf-dxprivacy pool' makes one)"
+            if by_sentence
+            else f"{args.space} is a space of words, and pools of sentences are for {named}: leave "
+            "that out, or name a pool ('hf-dxprivacy pool' makes one)"
         )
     if by_sentence:
         args.unit, args.mechanism = args.unit or "text", args.mechanism or "hierarchical"
@@ -225,7 +223,7 @@ def _summarize(rows: str, where: str, counts: "Counts", unit: str | None) -> Non
     unknown = counts.unknown_share
     private = "(these counts are private, and no part of the release)"
     if isinstance(counts, WordCounts):
-        _say(
+        say(
             f"{rows} with {counts.total:,} words written to {where}; {unknown:.1%} of the words "
             f"are not in the vocabulary {private}"
         )
@@ -234,13 +232,13 @@ def _summarize(rows: str, where: str, counts: "Counts", unit: str | None) -> Non
         found = counts.quartiles
         of_sentences = f" of {counts.total:,} sentences" if unit == "sentence" else ""
         near = f"; the median cosine to the entry is {found['50%']:.2f}" if found else ""
-        _say(
+        say(
             f"{rows} with {counts.texts:,} texts{of_sentences} written to {where}; {unknown:.1%} "
             f"of the {unit}s have nothing that the encoder knows{near} {private}"
         )
         what, come_out = f"{unit}s have nothing that the encoder of the pool knows", "these"
     if unknown > NOTED_SHARE:
-        _say(
+        say(
             f"warning: {unknown:.0%} of the {what}, and {come_out} come out as arbitrary ones. Is "
             "this English? If not, choose a --space for its language"
         )
@@ -345,16 +343,12 @@ def _word_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPriv
 def _cautioned(args: argparse.Namespace, privatizer: "TextsPrivatizer") -> "TextsPrivatizer":
     """Say what the owner of a privatizer should know."""
     if caution := privatizer.mechanism.caution:
-        _say(f"warning: {caution}")
+        say(f"warning: {caution}")
     if args.seed is not None:
-        _say(
+        say(
             "warning: the noise comes from --seed, which must stay secret: it undoes the noise. "
             "Your shell may keep it in its history"
         )
     for name in sorted({*privatizer.text_columns} - {*privatizer.output_columns}):
-        _say(f"warning: column {name!r} of the output still holds the original text")
+        say(f"warning: column {name!r} of the output still holds the original text")
     return privatizer
-
-
-def _say(message: str) -> None:
-    print(f"{PROGRAM}: {message}", file=sys.stderr)

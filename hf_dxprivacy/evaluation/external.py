@@ -19,7 +19,6 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
 import numpy as np
@@ -88,18 +87,16 @@ class External:
         require_positive(timeout=timeout)
         if not callable(claim):
             require_within(0.0, float("inf"), "it bounds a log-ratio", claim=claim)
-        self.run: Callable[[str], str] | tuple[str, ...]
-        if callable(run):
-            self.run = run
-        elif isinstance(run, str) or not all(isinstance(part, (str, Path)) for part in run):
-            raise InvalidTypeError(
-                "expected run to be a function of a text, or a command as a list of strings, such "
-                "as ['venv/bin/python', 'worker.py']"
-            )
-        elif not run:
-            raise InvalidValueError("expected a command, got an empty list")
-        else:
-            self.run = tuple(map(str, run))
+        if not callable(run):
+            if isinstance(run, str) or not all(isinstance(part, (str, Path)) for part in run):
+                raise InvalidTypeError(
+                    "expected run to be a function of a text, or a command as a list of strings, "
+                    "such as ['venv/bin/python', 'worker.py']"
+                )
+            if not run:
+                raise InvalidValueError("expected a command, got an empty list")
+            run = tuple(map(str, run))
+        self.run = run
         self.name, self.claim, self.unit, self.timeout = name, claim, unit, timeout
         self._program: _Program | None = None
 
@@ -112,9 +109,7 @@ class External:
     def __enter__(self) -> "External":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -133,7 +128,7 @@ class External:
         """
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InvalidTypeError("expected a sequence of texts, each a string")
-        if not isinstance(self.run, tuple):
+        if callable(self.run):
             released = [self.run(text) for text in texts]
             if not all(isinstance(text, str) for text in released):
                 raise InvalidTypeError(f"expected {self.name} to return a string for each text")
@@ -144,8 +139,8 @@ class External:
         try:
             return self._program.ask(texts, self.timeout)
         except BaseException:
-            program, self._program = self._program, None
-            program.kill()
+            self._program.kill()
+            self._program = None
             raise
 
 
@@ -161,7 +156,7 @@ class _Program:
             )
         except OSError as error:
             said = f"cannot start {command[0]!r} ({error.strerror})"
-            raise ExternalError(f"{name}: {said}; name a program that is there") from error
+            raise self._error(said, "name a program that is there") from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
@@ -187,15 +182,17 @@ class _Program:
                     raise self._error(f"no answer for {timeout:g} seconds", "raise timeout=")
                 for key, _ in ready:
                     if key.fileobj is self._stdout:
-                        lines = self._read(len(texts) - len(answers))
+                        lines = self._read()
                         answers += lines
                         deadline = time.monotonic() + timeout if lines else deadline
                         continue
                     outgoing = self._write(outgoing)
                     if not len(outgoing):
                         pipes.unregister(self._stdin)
-            # What is there already beyond the last answer would be taken for the next one's.
-            if self._left or (pipes.select(0) and self._extra()):
+            # What is there already beyond the last answer would be taken for the next one's; an end
+            # of the output is no fault of that answer.
+            more = self._left or (pipes.select(0) and os.read(self._stdout.fileno(), _PART))
+            if more or len(answers) > len(texts):
                 raise self._error("more lines than it was asked for", "answer each line once")
         return answers
 
@@ -205,19 +202,12 @@ class _Program:
         except BrokenPipeError:
             raise self._ended() from None
 
-    def _read(self, wanted: int) -> list[str]:
+    def _read(self) -> list[str]:
         part = os.read(self._stdout.fileno(), _PART)
         if not part:
             raise self._ended()
         *lines, self._left = (self._left + part).split(b"\n")
-        answers = [self._parsed(line) for line in lines]
-        if len(answers) > wanted:
-            raise self._error("more lines than it was asked for", "answer each line once")
-        return answers
-
-    def _extra(self) -> bytes:
-        # An end of its output after the last answer is no fault of that answer.
-        return os.read(self._stdout.fileno(), _PART)
+        return [self._parsed(line) for line in lines]
 
     def _parsed(self, line: bytes) -> str:
         try:
@@ -316,19 +306,10 @@ def mldp_text(
         inverse = np.linalg.inv(shape + (1.0 - _LAMBDA) * inverse)
 
     def claim(a: str, b: str) -> float:
-        first, second = space.points(space.ids([a, b]))
-        return epsilon * float(np.sqrt((first - second) @ inverse @ (first - second)))
+        apart = np.subtract(*space.points(space.ids([a, b])))
+        return epsilon * float(np.sqrt(apart @ inverse @ apart))
 
     # -I: neither the packages of this environment nor the modules beside the program are found.
     program = Path(__file__).with_name("mldp_text_worker.py")
-    command: list[str | Path] = [
-        python,
-        "-I",
-        "-W",
-        "ignore",
-        program,
-        mechanism,
-        str(epsilon),
-        vectors,
-    ]
-    return External(command, name=f"mldp-text {mechanism}", claim=claim, **options)
+    command = [python, "-I", "-W", "ignore", program, mechanism, epsilon, vectors]
+    return External([*map(str, command)], name=f"mldp-text {mechanism}", claim=claim, **options)

@@ -2,7 +2,6 @@
 
 import io
 import math
-import re
 import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,8 +22,6 @@ SPECIAL = ("<start>", "<other>", "<number>")
 # Logarithms are stored as whole numbers of such steps below 0.
 STEP = 1 / 16
 
-_DIGIT = re.compile(r"\d")
-
 Ids = NDArray[np.int64]
 Logs = NDArray[np.floating[Any]]
 
@@ -36,10 +33,7 @@ def read_words(texts: Iterable[str | None]) -> list[list[str]]:
         if text is not None and not isinstance(text, str):
             raise InvalidTypeError(f"expected texts, got a {type(text).__name__}")
         words = reader.read_text(text or "").words
-        digit = (any(character.isdigit() for character in word) for word in words)
-        rows.append(
-            [SPECIAL[NUMBER] if d else w.lower() for w, d in zip(words, digit, strict=True)]
-        )
+        rows.append([SPECIAL[NUMBER] if any(map(str.isdigit, w)) else w.lower() for w in words])
     return rows
 
 
@@ -184,18 +178,16 @@ def _load(path: Path) -> NgramModel:
     try:
         with np.load(path, allow_pickle=False) as stored:
             words = tuple(stored["words"].tobytes().decode("utf-8").split("\n"))
-            logs = [stored[f"logs{order}"] * -STEP for order in (1, 2, 3)]
-            weights = [stored[f"weights{order}"] * -STEP for order in (1, 2)]
-            keys = [
-                _keys(len(words), stored[f"counts{order}"], stored[f"follow{order}"])
-                for order in (1, 2)
-            ]
+            one, two, three = (stored[f"logs{order}"] * -STEP for order in (1, 2, 3))
+            weights = stored["weights1"] * -STEP, stored["weights2"] * -STEP
+            keys = (
+                _keys(len(words), stored["counts1"], stored["follow1"]),
+                _keys(len(words), stored["counts2"], stored["follow2"]),
+            )
             others = int(stored["others"][0])
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise ArtifactError(f"{path}: is no n-gram model ({type(error).__name__})") from error
-    return NgramModel(
-        words, others, (logs[0], logs[1], logs[2]), (weights[0], weights[1]), (keys[0], keys[1])
-    )
+    return NgramModel(words, others, (one, two, three), weights, keys)
 
 
 def _keys(size: int, counts: NDArray[np.uint16], follow: NDArray[np.uint16]) -> Ids:

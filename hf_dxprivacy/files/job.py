@@ -285,6 +285,15 @@ def run_report(privatizer: TextsPrivatizer, outcome: Outcome) -> dict[str, Any]:
     for library in LIBRARIES:
         with suppress(metadata.PackageNotFoundError):  # another build, such as faiss-gpu
             versions[library] = metadata.version(library)
+    pool: dict[str, Any] = {}
+    if isinstance(privatizer, SentencePrivatizer):
+        names = ("unit", "label_column", "refill", "language")
+        options = {name: getattr(privatizer, name) for name in names}
+        encoder = {name: getattr(privatizer.pool.encoder, name) for name in ("kind", "digest")}
+        pool["pool"] = {"digest": privatizer.pool.digest, "encoder": encoder}
+    else:
+        options = {name: getattr(privatizer, name) for name in ("oov", "case")}
+        options["stopwords"] = len(privatizer.stopwords)
     return {
         "guarantee": privatizer.guarantee.to_dict(),
         "mechanism": privatizer.mechanism.parameters,
@@ -296,38 +305,18 @@ def run_report(privatizer: TextsPrivatizer, outcome: Outcome) -> dict[str, Any]:
             space.entries: len(space),
             "dimensions": space.dim,
         },
-        **_pool_of(privatizer),
+        **pool,
         "options": {
             "text_columns": list(privatizer.text_paths),
             "output_columns": list(privatizer.output_columns),
             "roles": privatizer.roles and list(privatizer.roles),
-            **_options_of(privatizer),
+            **options,
             "seeded": privatizer.seed is not None,
         },
         "rows": outcome.rows,
         **_counted(outcome.counts),
-        "versions": {
-            "hf-dxprivacy": __version__,
-            "python": platform.python_version(),
-            **versions,
-        },
+        "versions": {"hf-dxprivacy": __version__, "python": platform.python_version(), **versions},
     }
-
-
-def _pool_of(privatizer: TextsPrivatizer) -> dict[str, Any]:
-    if isinstance(privatizer, DxPrivatizer):
-        return {}
-    encoder = privatizer.pool.encoder
-    bound = {"kind": encoder.kind, "digest": encoder.digest}
-    return {"pool": {"digest": privatizer.pool.digest, "encoder": bound}}
-
-
-def _options_of(privatizer: TextsPrivatizer) -> dict[str, Any]:
-    if isinstance(privatizer, SentencePrivatizer):
-        names = ("unit", "label_column", "refill", "language")
-        return {name: getattr(privatizer, name) for name in names}
-    stopwords = len(privatizer.stopwords)
-    return {"oov": privatizer.oov, "case": privatizer.case, "stopwords": stopwords}
 
 
 def _counted(counts: Counts) -> dict[str, Any]:

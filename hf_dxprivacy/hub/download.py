@@ -173,7 +173,7 @@ def builtin_pools() -> tuple[str, ...]:
 
 def is_builtin(name: str) -> bool:
     """Whether a space or a pool of this name ships with the package."""
-    return name in builtin_names() or name in builtin_pools()
+    return name in [path.parent.name for path in BUILTIN.glob(f"*/{CONFIG}")]
 
 
 def fetch(

@@ -96,7 +96,7 @@ def is_certified(space: EmbeddingSpace, epsilon: float, beta: float = 0.001) -> 
 def wanted_steps(lowest: float, highest: float) -> range:
     """Return the grid indices that an ε of a range may need."""
     # Those of the largest grid values that are at most s (ε*(s) ≥ s).
-    first, last = (math.floor(STEPS_PER_OCTAVE * math.log2(s) + 1e-9) for s in (lowest, highest))
+    first, last = [math.floor(STEPS_PER_OCTAVE * math.log2(s) + 1e-9) for s in (lowest, highest)]
     # One step below ε/2 is feasible for certain, whatever the margin for rounding.
     return range(first - STEPS_PER_OCTAVE - 1, last + 1)
 

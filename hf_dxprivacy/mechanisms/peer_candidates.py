@@ -48,9 +48,8 @@ class CandidateMechanism(ListedWords):
     def _laws(self, ids: Ids) -> Reals:
         rows, words = np.zeros((len(ids), len(self.space))), self._taken(ids)
         known = self._learn(words)
-        for row, word in zip(rows, words.tolist(), strict=True):
-            candidates, law = known[word]
-            row[candidates] = law
+        for at, word in enumerate(words.tolist()):
+            rows[at, known[word][0]] = known[word][1]
         return rows
 
     def _draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
@@ -118,14 +117,11 @@ class SetMechanism(CandidateMechanism):
 
     def neighbour_distances(self) -> dict[int, float]:
         """Median distance to the 1st, 10th, 100th neighbour: 1, or ∞ in smaller sets."""
-        alike = np.unique(self._sets, return_inverse=True, return_counts=True)
-        sizes = alike[2][alike[1]]
-        if len(sizes) == 1:
+        sizes, last = np.bincount(self._sets)[self._sets], len(self._sets) - 1
+        if not last:
             return dict.fromkeys((1, 10, 100), 0.0)
-        ranks = {k: min(k, len(sizes) - 1) for k in (1, 10, 100)}
-        return {
-            k: float(np.median(np.where(sizes > rank, 1.0, np.inf))) for k, rank in ranks.items()
-        }
+        near = (np.where(sizes > min(k, last), 1.0, np.inf) for k in (1, 10, 100))
+        return dict(zip((1, 10, 100), map(float, map(np.median, near)), strict=True))
 
     def _work_out(self, words: Ids) -> Iterator[Law]:
         for word in words:
@@ -279,8 +275,9 @@ class TruncatedGumbel(CandidateMechanism):
     def __init__(self, space: EmbeddingSpace, epsilon: float) -> None:
         super().__init__(space, epsilon)
         self._extent = self._kept("extent", partial(_extent, space))
-        least, size = self._extent[0], len(space)
-        if math.isfinite(least) and self.epsilon <= (floor := (5.0 + 2.0 * math.log(size)) / least):
+        least = self._extent[0]
+        floor = (5.0 + 2.0 * math.log(len(space))) / least
+        if math.isfinite(least) and self.epsilon <= floor:
             raise InvalidValueError(
                 f"the noise of 'truncated-gumbel' exists only for epsilon > (5 + 2·ln V)/δ = "
                 f"{floor:.6g}, δ = {least:.3g} being the least distance of two words; got "
@@ -324,8 +321,7 @@ class TruncatedGumbel(CandidateMechanism):
 
     def _work_out(self, words: Ids) -> Iterator[Law]:
         size = len(self.space)
-        if not math.isfinite(self._extent[0]):
-            # All words are at one place.
+        if not math.isfinite(self._extent[0]):  # all words are at one place
             yield from [(np.arange(size), np.full(size, 1.0 / size))] * len(words)
             return
         step = max(1, BLOCK_BYTES // (8 * size))
@@ -382,15 +378,13 @@ def _lambert(x: float) -> float:
 def _nodes(distances: Reals, reach: float) -> tuple[Reals, Reals]:
     """Return places and masses of an integral from −reach to reach, smooth between candidates."""
     ends = np.unique(np.append(distances - reach, reach))
-    parts = []
-    for nodes, (low, high) in (
-        (NODES, (ends[:-2], ends[1:-1])),
-        (LAST_NODES, (ends[-2:-1], ends[-1:])),
-    ):
-        at, masses = np.polynomial.legendre.leggauss(nodes)
-        half = (high - low)[:, None] / 2.0
-        parts.append(((low[:, None] + half * (1.0 + at)).ravel(), (half * masses).ravel()))
-    return np.concatenate([at for at, _ in parts]), np.concatenate([m for _, m in parts])
+    at, masses = [], []
+    for nodes, part in ((NODES, ends[:-1]), (LAST_NODES, ends[-2:])):
+        places, weights = np.polynomial.legendre.leggauss(nodes)
+        half = np.diff(part)[:, None] / 2.0
+        at.append((part[:-1, None] + half * (1.0 + places)).ravel())
+        masses.append((half * weights).ravel())
+    return np.concatenate(at), np.concatenate(masses)
 
 
 def _gumbel(noise: Reals, scale: float, reach: float) -> tuple[Reals, Reals]:

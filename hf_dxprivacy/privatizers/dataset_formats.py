@@ -355,6 +355,18 @@ def _is_one(value: object) -> bool:
     )
 
 
+def as_cells(texts: Any) -> list[Any]:
+    """Return one text or several as cells; `InvalidTypeError` for anything else."""
+    if isinstance(texts, str):
+        return [texts]
+    if isinstance(texts, (bytes, Mapping)) or not isinstance(texts, Iterable):
+        raise InvalidTypeError(
+            f"expected a text or a sequence of texts, got a {type(texts).__name__}; "
+            "rows of a dataset go through the privatizer itself, as in dataset.map(privatizer)"
+        )
+    return list(texts)
+
+
 def column_names(
     argument: str, given: str | Sequence[str], expected: int | None = None
 ) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -170,6 +171,26 @@ class Privatizer(SetOnce, Publishable):
         }
         return columns if self.roles is None else columns | {"roles": [*self.roles]}
 
+    def _require_no_columns(self, *arguments: str) -> None:
+        """Refuse bare texts where each row needs other columns too."""
+        for argument in arguments:
+            if (column := getattr(self, argument)) is not None:
+                raise InvalidValueError(
+                    f"{argument}={column!r} is set, so call the privatizer on rows that have that "
+                    "column, as dataset.map(privatizer) does, not on bare texts"
+                )
+
+    def _input_bound(self, law: Mechanism, inputs: Sequence[NDArray[np.int64]]) -> float:
+        """Bound the log-ratio of two texts, by their inputs of the mechanism."""
+        pairs = np.column_stack(inputs)
+        if self.memoize == "user":
+            # One pair for each different input. Inputs that are equal in one text only tell it
+            # apart.
+            pairs = np.unique(pairs, axis=0)
+            if any(len(np.unique(ids)) < len(pairs) for ids in pairs.T):
+                return math.inf
+        return law.id_bound(pairs[:, 0], pairs[:, 1])
+
     def __getstate__(self) -> dict[str, Any]:
         state = {name: v for name, v in self.__dict__.items() if name not in self._derived}
         return state | {"fingerprint_tag": fingerprint_tag(type(self).__name__, self.mechanism)}
@@ -260,9 +281,8 @@ class Privatizer(SetOnce, Publishable):
         laws: dict[str, PosteriorLaw] = self.__dict__.setdefault("_laws", {})
         if not isinstance(prior, str) or prior not in laws:
             expected, unknown = frequencies(self.space, prior)
-            law = PosteriorLaw(
-                self.mechanism, expected, unknown * self._unknown_is_drawn, self._kept_rows
-            )
+            unknown *= self._unknown_is_drawn
+            law = PosteriorLaw(self.mechanism, expected, unknown, self._kept_rows)
             if not isinstance(prior, str):
                 return law
             laws[prior] = law
@@ -366,9 +386,8 @@ class Privatizer(SetOnce, Publishable):
         cls, name: str | Path, revision: str | None, access: HubOptions, index: str | None
     ) -> Any:
         """Load what the first argument of the class is."""
-        return EmbeddingSpace.from_pretrained(
-            name, revision=revision, index=index, **asdict(access)
-        )
+        options = asdict(access)
+        return EmbeddingSpace.from_pretrained(name, revision=revision, index=index, **options)
 
     @classmethod
     def _load(cls: type[P], source: ArtifactSource, arguments: dict[str, Any]) -> P:
@@ -454,8 +473,6 @@ def _check_arguments(privatizer: type, mechanism: object, options: Mapping[str, 
         if name in _ELSEWHERE:
             raise InvalidTypeError(f"{name}= is an argument of {_ELSEWHERE[name]}")
         known = {p for kind in privatizer.__mro__[:-1] for p in signature(kind).parameters}
-        usual: list[str] = [
-            m for m in ("text_column", "ids_column") if name == "column" and m in known
-        ]
+        usual = [*known & {"text_column", "ids_column"}] if name == "column" else []
         if near := usual or get_close_matches(name, [*sorted(known), *own], 1):
             raise InvalidTypeError(f"there is no argument {name}=; did you mean {near[0]}=?")

@@ -21,7 +21,7 @@ from hf_dxprivacy.hub import HubOptions
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from hf_dxprivacy.privatizers.batch import BINS, EncodedColumn, Ids, RowIds, TextCounts
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
-from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow, column_names
+from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow, as_cells, column_names
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
 from hf_dxprivacy.privatizers.nested import NestedRow, TextPath, agree, flat
 from hf_dxprivacy.privatizers.privatizer import Privatizer
@@ -59,7 +59,6 @@ class EncodedSentences(EncodedColumn):
         """Look up texts or sentences, each in the pool of its row's label."""
         pieces = [*chain.from_iterable(row or () for row in rows)]
         lengths = [len(row or ()) for row in rows]
-        offsets = [*accumulate(lengths, initial=0)]
         of_pieces = np.repeat(np.array(labels, dtype=object), lengths)
         ids, cosines = np.empty(len(pieces), dtype=np.int64), np.empty(len(pieces))
         for label in dict.fromkeys(of_pieces.tolist()):
@@ -70,8 +69,8 @@ class EncodedSentences(EncodedColumn):
             found, near = pools[label].nearest([*rows_of])
             again = [rows_of[text] for text in asked]
             ids[places], cosines[places] = found[again], near[again]
-        perturbed = np.ones(len(pieces), dtype=np.bool_)
-        return cls(name, row_ids, offsets, ids, perturbed, rows, cosines, labels)
+        offsets, all_drawn = [*accumulate(lengths, initial=0)], np.ones(len(pieces), dtype=np.bool_)
+        return cls(name, row_ids, offsets, ids, all_drawn, rows, cosines, labels)
 
     def by_label(self) -> Iterator[tuple[str | None, Ids, "EncodedSentences"]]:
         """Return for each label the places of its rows' sentences, and a column of these rows."""
@@ -208,8 +207,8 @@ class SentencePrivatizer(Privatizer):
                 "with label_column= a mechanism is made for each label: pass its name and epsilon="
             )
         noise = noise_source(seed, memoize, key)
-        space = pool.space
-        self._set_up(space, mechanism, epsilon, options, device, noise, budget, ("word", "user"))
+        given = pool.space, mechanism, epsilon, options, device, noise, budget
+        self._set_up(*given, ("word", "user"))
         self.pool = pool
         self.unit: Unit = unit
         self.language = language
@@ -279,9 +278,8 @@ class SentencePrivatizer(Privatizer):
 
         Args:
             examples: A row or a batch: a dict (of lists), or a table of pandas, polars or Arrow.
-            indices: The row index or indices, with ``with_indices=True``; used with a seed, and by
-                a budget.
-            rank: The worker's number, with ``with_rank=True`` beside it; not used.
+            indices: As for `DxPrivatizer`.
+            rank: As for `DxPrivatizer`.
             on_counts: Called with the `TextCounts` of each text column. They are private.
 
         Returns:
@@ -334,20 +332,9 @@ class SentencePrivatizer(Privatizer):
             BudgetExceededError: If the budget does not suffice. Nothing is released then.
             InvalidTypeError: If it is neither.
         """
-        for argument in ("user_column", "label_column"):
-            if (column := getattr(self, argument)) is not None:
-                raise InvalidValueError(
-                    f"{argument}={column!r} is set, so call the privatizer on rows that have that "
-                    "column, as dataset.map(privatizer) does, not on bare texts"
-                )
-        if isinstance(texts, (bytes, Mapping)) or not isinstance(texts, Iterable):
-            raise InvalidTypeError(
-                f"expected a text or a sequence of texts, got a {type(texts).__name__}; "
-                "rows of a dataset go through the privatizer itself, as in dataset.map(privatizer)"
-            )
-        cells = [texts] if isinstance(texts, str) else list(texts)
-        name = self.text_columns[0]
-        released = self._release([self._encode(name, cells, RowIds())])[self.output_columns[0]]
+        self._require_no_columns("user_column", "label_column")
+        column = self._encode(self.text_columns[0], as_cells(texts), RowIds())
+        released = self._release([column])[self.output_columns[0]]
         return released[0] if isinstance(texts, str) else released
 
     def _read_release(self, released: Any, masks: Any) -> tuple[ReleasedWords, bool]:
@@ -400,9 +387,9 @@ class SentencePrivatizer(Privatizer):
             )
         # NumPy has strings of its own, which seeded noise would tell from these.
         text = str(cell)
+        found = [] if self.unit == "text" else split_sentences(text, self.language)
         # A text of spaces is one sentence, so that it is hidden as any other.
-        whole = self.unit == "text"
-        return [text] if whole else split_sentences(text, self.language) or [text]
+        return found or [text]
 
     def _release(self, columns: Sequence[EncodedSentences]) -> dict[str, list[str | None]]:
         """Charge the budget, draw entries, and return all output columns."""
@@ -425,7 +412,7 @@ class SentencePrivatizer(Privatizer):
 
     def _draw(self, column: EncodedSentences) -> list[str]:
         """Draw a sentence for each one of a column."""
-        drawn = [""] * len(column.ids)
+        drawn = np.empty(len(column.ids), dtype=object)
         for label, places, part in column.by_label():
             if not len(places):
                 continue
@@ -436,17 +423,15 @@ class SentencePrivatizer(Privatizer):
                 outputs = law.sample(part.inputs, rng)
             else:
                 outputs = self._noise.draw(law, part, context)
-            sentences = [pool.sentences[output] for output in outputs.tolist()]
+            drawn[places] = [pool.sentences[output] for output in outputs.tolist()]
             if self.refill:
                 sources: Iterable[np.random.Generator] = repeat(rng, len(places))
                 if self._noise is not None:
                     numbers = self._noise.uniforms(law, part, np.arange(len(places)), context)
                     keys = (blake2b(row, digest_size=randomness.KEY_BYTES) for row in numbers)
                     sources = (randomness.generator_from_key(key.digest()) for key in keys)
-                sentences = [*map(refilled, sentences, sources)]
-            for place, sentence in zip(places.tolist(), sentences, strict=True):
-                drawn[place] = sentence
-        return drawn
+                drawn[places] = [*map(refilled, drawn[places], sources)]
+        return [*drawn]
 
     @lazy_property
     def _context(self) -> dict[str | None, str]:
@@ -462,35 +447,23 @@ class SentencePrivatizer(Privatizer):
         if self.label_column is not None:
             needed = {name, self.label_column}
             if not all(isinstance(row, Mapping) and needed <= row.keys() for row in cells):
-                raise InvalidTypeError(
-                    f"expected two rows with the columns {name!r} and {self.label_column!r}, as "
-                    "dicts"
-                )
+                both = f"{name!r} and {self.label_column!r}"
+                raise InvalidTypeError(f"expected two rows with the columns {both}, as dicts")
             labels, cells = [row[self.label_column] for row in cells], [row[name] for row in cells]
         texts = any(isinstance(cell, str) for cell in cells)
         path = None if texts else self._paths.get(name)
-        both = self._encode(name, cells, RowIds(), labels, path)
-        if any(row is None for row in both.rows):
+        pair = self._encode(name, cells, RowIds(), labels, path)
+        if any(row is None for row in pair.rows):
             raise InvalidTypeError("expected two texts, got a missing one")
-        if both.labels[0] != both.labels[1] or both.visible(0) != both.visible(1):
+        if pair.labels[0] != pair.labels[1] or pair.visible(0) != pair.visible(1):
             return math.inf
-        if not agree(*both.rows):
+        if not agree(*pair.rows):
             return math.inf
-        pairs = np.column_stack(both.row_inputs())
-        if self.memoize == "user":
-            # As for words: texts that are equal in one row only tell it apart.
-            pairs = np.unique(pairs, axis=0)
-            if any(len(np.unique(ids)) < len(pairs) for ids in pairs.T):
-                return math.inf
-        return self._parts[both.labels[0]][1].id_bound(pairs[:, 0], pairs[:, 1])
+        return self._input_bound(self._parts[pair.labels[0]][1], pair.row_inputs())
 
     def _settings(self) -> dict[str, Any]:
-        return self._column_settings() | {
-            "sentence_unit": self.unit,
-            "language": self.language,
-            "label_column": self.label_column,
-            "refill": self.refill,
-        }
+        own = {name: getattr(self, name) for name in ("language", "label_column", "refill")}
+        return {**self._column_settings(), "sentence_unit": self.unit, **own}
 
     def _reference(self) -> dict[str, Any]:
         return super()._reference() | {"digest": self.pool.digest}

@@ -23,6 +23,7 @@ from hf_dxprivacy.privatizers.dataset_formats import (
     ColumnType,
     DatasetBatch,
     SingleRow,
+    as_cells,
 )
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
 from hf_dxprivacy.privatizers.nested import TextPath, agree, flat, joined_masks
@@ -206,11 +207,8 @@ class DxPrivatizer(Privatizer):
         )
 
     def _settings(self) -> dict[str, Any]:
-        return self._column_settings() | {
-            "stopwords": sorted(self.stopwords),
-            "oov": self.oov,
-            "case": self.case,
-        }
+        own = {"stopwords": sorted(self.stopwords), "oov": self.oov, "case": self.case}
+        return self._column_settings() | own
 
     # The posterior of a release
 
@@ -299,14 +297,8 @@ class DxPrivatizer(Privatizer):
             BudgetExceededError: If the budget does not suffice. Nothing is released then.
             InvalidTypeError: If it is neither, or one of them is neither text, tokens nor missing.
         """
-        if isinstance(texts, str):
-            return self.privatize_counted([texts])[0][0]
-        if isinstance(texts, (bytes, Mapping)) or not isinstance(texts, Iterable):
-            raise InvalidTypeError(
-                f"expected a text or a sequence of texts, got a {type(texts).__name__}; "
-                "rows of a dataset go through the privatizer itself, as in dataset.map(privatizer)"
-            )
-        return self.privatize_counted(list(texts))[0]
+        released, _ = self.privatize_counted(as_cells(texts))
+        return released[0] if isinstance(texts, str) else released
 
     def privatize_counted(
         self, cells: Sequence[Any], column: str = "text", keys: Sequence[int] | None = None
@@ -321,11 +313,7 @@ class DxPrivatizer(Privatizer):
         Returns:
             The released cells and the counts. Only the cells are covered by the guarantee.
         """
-        if self.user_column is not None:
-            raise InvalidValueError(
-                f"user_column={self.user_column!r} is set, so call the privatizer on rows that "
-                "have that column, as dataset.map(privatizer) does, not on bare texts"
-            )
+        self._require_no_columns("user_column")
         counts: list[WordCounts] = []
         released = self._release([self._encode(column, cells, RowIds(keys), None)], counts.append)
         return released[self.output_columns[0]], counts[0]
@@ -441,13 +429,7 @@ class DxPrivatizer(Privatizer):
         first, second = self._encode_one(text_a), self._encode_one(text_b)
         if first.visible(0) != second.visible(0) or not agree(first.rows[0], second.rows[0]):
             return math.inf
-        pairs = np.column_stack([first.inputs, second.inputs])
-        if self.memoize == "user":
-            # One pair for each different word. Words that are equal in one text only tell it apart.
-            pairs = np.unique(pairs, axis=0)
-            if any(len(np.unique(ids)) < len(pairs) for ids in pairs.T):
-                return math.inf
-        return self.mechanism.id_bound(pairs[:, 0], pairs[:, 1])
+        return self._input_bound(self.mechanism, [first.inputs, second.inputs])
 
     def _encode_one(self, text: Any) -> EncodedText:
         name = self.text_columns[0]

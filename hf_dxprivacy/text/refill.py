@@ -106,19 +106,14 @@ def _number(row: TextRow, at: int, shape: str, rng: np.random.Generator) -> str:
         # Neither none of a thing nor a single one, whose noun has another form.
         return word if word in "01" else str(rng.integers(2, 10))
     if shape == "<year>":
-        decade = word[4:]
         year = int(rng.integers(1950, 2025))
-        return f"{year - year % 10}{decade}" if decade else str(year)
+        return f"{year - year % 10}{word[4:]}" if word[4:] else str(year)
     if shape in ("<decimal>", "<amount>"):
         # As large as it was; a zero before the point stays.
-        return re.sub(r"(?<!^)\d|[1-9]", lambda d: _digit(rng, d.start() == 0), word)
+        return re.sub(r"(?<!^)\d|[1-9]", lambda d: str(rng.integers(int(not d.start()), 10)), word)
     if shape == "<time>" and word[-1] in "mM":
         return f"{rng.integers(1, 13)}{word[-2:]}"
     return render(shape, rng.random(12).tolist())
-
-
-def _digit(rng: np.random.Generator, first: bool) -> str:
-    return str(rng.integers(int(first), 10))
 
 
 def _people(row: TextRow) -> Iterator[tuple[range, bool]]:
@@ -132,9 +127,8 @@ def _people(row: TextRow) -> Iterator[tuple[range, bool]]:
             if words[stop - 1][-2:] in ("'s", "’s") or row.separators[stop] != " ":
                 break
         if stop > at:
-            title = at > 0 and words[at - 1].lower() in _TITLES
             starts = at + (stop - at > 1 and words[at].lower() in _TITLES)
-            titled = title or starts > at
+            titled = starts > at or (at > 0 and words[at - 1].lower() in _TITLES)
             first = words[starts].removesuffix("'s").removesuffix("’s")
             known = first in public_names() and first not in _AMBIGUOUS
             joined = "-" in (row.separators[at][-1:], row.separators[stop][:1])
