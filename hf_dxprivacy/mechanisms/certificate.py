@@ -38,7 +38,7 @@ def calibrate(
 ) -> Calibration:
     """Find the largest s on the grid whose exact level is at most ε; see `certify`."""
     known = certify(space, epsilon, epsilon, beta, progress)
-    best = max(k for k, level in known.items() if level <= epsilon)
+    best = max([k for k, level in known.items() if level <= epsilon])
     return Calibration(grid_value(best), known[best])
 
 
