@@ -74,14 +74,12 @@ def verify_companions(
         drawn = np.empty(len(positions), dtype=np.int64)
         for position in np.unique(positions).tolist():
             places = np.flatnonzero(positions == position)
-            beside = list(companions[position])
-            for start in range(0, len(places), copies):
-                part = places[start : start + copies]
-                released = release([text] * copies + beside)
-                if len(released) != copies + len(beside):
+            texts = [text] * copies + list(companions[position])
+            for part in (places[start : start + copies] for start in range(0, len(places), copies)):
+                released = release(texts.copy())
+                if len(released) != len(texts):
                     raise InvalidValueError(
-                        f"expected {copies + len(beside)} releases of as many texts, got "
-                        f"{len(released)}"
+                        f"expected {len(texts)} releases of as many texts, got {len(released)}"
                     )
                 outputs = released[: len(part)]
                 drawn[part] = [codes.setdefault(output, len(codes)) for output in outputs]

@@ -224,8 +224,7 @@ class _Audit:
         """
         pairs = [(x, *min((self.claim(x, y), y) for y in self.texts if y != x)) for x in self.texts]
         pairs = [pair for pair in pairs if math.isfinite(pair[1])]
-        each = runs // 2 // max(1, len(pairs))
-        if not each or not pairs:
+        if not pairs or not (each := runs // 2 // len(pairs)):
             return ""
         hits, trials = np.zeros(2, dtype=np.int64), each * len(pairs)
         for x, b, nearest in pairs:

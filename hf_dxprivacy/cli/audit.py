@@ -88,14 +88,8 @@ def _add_data(add: Add, named: bool = True) -> None:
     add("--released-column", metavar="NAME", help="text column of RELEASED, if it is another one")
     add("--split", default="train", help="split of datasets on the Hub (%(default)s)")
     about = "epsilon of each RELEASED, in the same order"
-    add(
-        "--epsilon",
-        type=positive,
-        nargs="+",
-        default=() if named else None,
-        metavar="E",
-        help=about,
-    )
+    default = () if named else None
+    add("--epsilon", type=positive, nargs="+", default=default, metavar="E", help=about)
     if named:
         add("--mechanism", default="released", metavar="NAME", help="for the table (%(default)s)")
     add("--dataset", metavar="NAME", help="for the table (the name of ORIGINAL)")
@@ -225,17 +219,13 @@ def _reconstruction_arguments(add: Add) -> None:
     add("--words", type=at_least(1), default=2000, metavar="N", help=about)
     about = "draws from each word, to learn laws that are not known exactly (%(default)s)"
     add("--draws", type=at_least(2), default=200, metavar="N", help=about)
-    add(
-        "--bigrams",
-        action="store_true",
-        help="the adversary also knows which words follow each other in the text of --prior",
+    about = "the adversary also knows which words follow each other in the text of --prior"
+    add("--bigrams", action="store_true", help=about)
+    about = (
+        "a folder or repository with a model for masked language modelling, which tells the "
+        "adversary what to expect in context"
     )
-    add(
-        "--language-model",
-        metavar="NAME",
-        help="a folder or repository with a model for masked language modelling, which tells the "
-        "adversary what to expect in context",
-    )
+    add("--language-model", metavar="NAME", help=about)
 
 
 def reconstruction(args: argparse.Namespace) -> None:

@@ -174,8 +174,8 @@ def privatize(args: argparse.Namespace) -> None:
         text = output  # it has no place for the original beside the result
     columns = _columns(args, source, text, output)
     with readers.open_reader(source, columns) as reader:
-        make = _sentence_privatizer if by_sentence else _word_privatizer
-        privatizer = _cautioned(args, make(args, columns))
+        privatizer = (_sentence_privatizer if by_sentence else _word_privatizer)(args, columns)
+        _caution(args, privatizer)
         guarantee = str(privatizer.guarantee)
         with (
             nullcontext(sys.stdout.buffer)
@@ -257,8 +257,8 @@ def _check_places(args: argparse.Namespace, source: "Input") -> Path | None:
         if report.resolve() == Path(args.output).resolve():
             raise UsageError("the report and the output are the same file; name another one")
         places.append(report)
+    read = None if source.kind == "hub" or source.name == "-" else Path(source.name)
     for path in places:
-        read = None if source.kind == "hub" or source.name == "-" else Path(source.name)
         if read and path.exists() and path.samefile(read):
             raise UsageError(f"{path} is the input, which is never overwritten; name another file")
         check_output(path, args.overwrite)
@@ -340,7 +340,7 @@ def _word_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPriv
     return privatizer
 
 
-def _cautioned(args: argparse.Namespace, privatizer: "TextsPrivatizer") -> "TextsPrivatizer":
+def _caution(args: argparse.Namespace, privatizer: "TextsPrivatizer") -> None:
     """Say what the owner of a privatizer should know."""
     if caution := privatizer.mechanism.caution:
         say(f"warning: {caution}")
@@ -351,4 +351,3 @@ def _cautioned(args: argparse.Namespace, privatizer: "TextsPrivatizer") -> "Text
         )
     for name in sorted({*privatizer.text_columns} - {*privatizer.output_columns}):
         say(f"warning: column {name!r} of the output still holds the original text")
-    return privatizer

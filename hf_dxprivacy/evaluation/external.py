@@ -181,14 +181,13 @@ class _Program:
                 if not ready or (time.monotonic() > deadline and not len(outgoing)):
                     raise self._error(f"no answer for {timeout:g} seconds", "raise timeout=")
                 for key, _ in ready:
-                    if key.fileobj is self._stdout:
-                        lines = self._read()
+                    if key.fileobj is self._stdin:
+                        outgoing = self._write(outgoing)
+                        if not len(outgoing):
+                            pipes.unregister(self._stdin)
+                    elif lines := self._read():
                         answers += lines
-                        deadline = time.monotonic() + timeout if lines else deadline
-                        continue
-                    outgoing = self._write(outgoing)
-                    if not len(outgoing):
-                        pipes.unregister(self._stdin)
+                        deadline = time.monotonic() + timeout
             # What is there already beyond the last answer would be taken for the next one's; an end
             # of the output is no fault of that answer.
             more = self._left or (pipes.select(0) and os.read(self._stdout.fileno(), _PART))

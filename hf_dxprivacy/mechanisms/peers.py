@@ -180,12 +180,12 @@ class Diffractor(ListedWords):
 
     @lazy_property
     def _orders(self) -> Ids:
-        return np.stack([self._kept(str(n), partial(self._list, n)) for n in range(self.lists)])
-
-    def _list(self, number: int) -> Ids:
         # Whole numbers, whose products are exact.
         largest = float(np.abs(self.space.vectors).max()) or 1.0
-        return _halved(np.rint(self.space.vectors.astype(float) * (1023.0 / largest)), number)
+        points = np.rint(self.space.vectors.astype(float) * (1023.0 / largest))
+        return np.stack(
+            [self._kept(str(n), partial(_halved, points, n)) for n in range(self.lists)]
+        )
 
     @lazy_property
     def _places(self) -> Ids:
@@ -194,19 +194,17 @@ class Diffractor(ListedWords):
     def pair_distances(self, ids_a: Ids, ids_b: Ids) -> Reals:
         """Return (m,) largest distances of two words in any list."""
         a, b = self._taken(ids_a), self._taken(ids_b)
-        farthest = np.zeros(np.shape(a), dtype=np.int64)
+        farthest = np.zeros(np.shape(a))
         for places in self._places:
             np.maximum(farthest, np.abs(places[a] - places[b]), out=farthest)
-        return farthest.astype(np.float64)
+        return farthest
 
     def neighbour_distances(self) -> dict[int, float]:
         """Median of it to the 1st, 10th, 100th neighbour, over all words or 1,000 of them."""
-        size = len(self.space)
-        ranks = [min(k, size - 1) for k in (1, 10, 100)]
-        near = [
-            np.partition(self.pair_distances(np.full(size, row), np.arange(size)), ranks)[ranks]
-            for row in sample_rows(size)
-        ]
+        every = np.arange(len(self.space))
+        ranks = [min(k, len(every) - 1) for k in (1, 10, 100)]
+        rows = (self.pair_distances(every * 0 + row, every) for row in sample_rows(len(every)))
+        near = [np.partition(distances, ranks)[ranks] for distances in rows]
         return dict(zip((1, 10, 100), np.median(near, axis=0).tolist(), strict=True))
 
     def _laws(self, ids: Ids) -> Reals:

@@ -173,15 +173,9 @@ class TokenPrivatizer(Privatizer):
         Its `bound` takes two sequences of token ids.
         """
         bare = self.mechanism.guarantee
-        return replace(
-            bare,
-            unit="token",
-            assumptions=(
-                *bare.assumptions,
-                *token_disclosures(self.seed is not None, self.mechanism.unknown_input),
-            ),
-            log_ratio_bound=self._bound,
-        )
+        disclosures = token_disclosures(self.seed is not None, self.mechanism.unknown_input)
+        assumptions = (*bare.assumptions, *disclosures)
+        return replace(bare, unit="token", assumptions=assumptions, log_ratio_bound=self._bound)
 
     def __call__(self, examples: Any, indices: Any = None, rank: int | None = None) -> Any:
         """Privatize one example or a batch, as `Dataset.map` hands them over.
@@ -280,8 +274,7 @@ class TokenPrivatizer(Privatizer):
 
     @property
     def _released_names(self) -> Sequence[int]:
-        names: list[int] = self._tokens.tolist()
-        return names
+        return [*map(int, self._tokens)]
 
     def _read_release(self, released: Any, masks: Any) -> tuple[ReleasedWords, bool]:
         """See base class; special tokens are kept, and of the others only those of the space."""
@@ -291,10 +284,8 @@ class TokenPrivatizer(Privatizer):
         read = partial(token_vocabulary.read_row, size=len(self._rows))
         rows = RowIds().read([released] if single else released, self.ids_column, read)
         ids = self._rows[_joined(rows)].astype(np.int64)
-        known = np.where(ids == _KEPT, 1.0, np.nan)
-        return ReleasedWords([None if row is None else row.tolist() for row in rows], ids, known), (
-            single
-        )
+        shown = [None if row is None else row.tolist() for row in rows]
+        return ReleasedWords(shown, ids, np.where(ids == _KEPT, 1.0, np.nan)), single
 
     def _privatized(self, cells: Any, row_ids: RowIds) -> list[Ids | None]:
         size = len(self._rows)
