@@ -268,7 +268,7 @@ def _unbounded(_a: object, _b: object) -> float:
 
 
 def _printed(assumptions: tuple[str, ...], *head: str) -> str:
-    return "\n".join([*head, *(f"  - {sentence}" for sentence in assumptions)])
+    return "\n".join([*head, *[f"  - {sentence}" for sentence in assumptions]])
 
 
 @dataclass(frozen=True)
@@ -330,9 +330,11 @@ class PrivacyGuarantee:
 
     def __str__(self) -> str:
         neighbours = ", ".join(
-            f"{f'{value:.3g}' if math.isfinite(value) else '∞'} at the "
-            f"{_ORDINALS.get(k, f'{k}-th')} neighbour"
-            for k, value in self.neighbour_epsilon.items()
+            [
+                f"{f'{value:.3g}' if math.isfinite(value) else '∞'} at the "
+                f"{_ORDINALS.get(k, f'{k}-th')} neighbour"
+                for k, value in self.neighbour_epsilon.items()
+            ]
         )
         apart = not all(map(math.isfinite, self.neighbour_epsilon.values()))
         local = "none, nothing bounds it" if apart else f"ε ≤ {upward(self.ldp_epsilon)}"

@@ -381,7 +381,7 @@ def column_names(
         InvalidTypeError: If it is not a string, or a sequence of some.
         InvalidValueError: If one comes twice, or the number is wrong.
     """
-    is_names = isinstance(given, Sequence) and all(isinstance(name, str) for name in given)
+    is_names = isinstance(given, Sequence) and not [n for n in given if not isinstance(n, str)]
     result = (given,) if isinstance(given, str) else tuple(given) if is_names else ()
     if not result:
         raise InvalidTypeError(f"expected {argument} to be a column name or several, got {given!r}")

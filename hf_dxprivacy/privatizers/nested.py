@@ -256,8 +256,7 @@ def text_paths(
             raise InvalidTypeError(f"expected roles to be names such as ('user',), got {roles!r}")
     found = [TextPath(name, given or None) for name in names if EACH in name]
     paths = {path.column: path for path in found}
-    columns = tuple(name for name in names if EACH not in name)
-    if len(paths) < len(found) or paths.keys() & set(columns):
+    if len(paths) < len(found) or paths.keys() & {*names}:
         raise InvalidValueError(
             f"expected text_column to have one path into a column, got {tuple(names)}; map a "
             "second privatizer for another one"
@@ -267,7 +266,7 @@ def text_paths(
             f"roles={given} is for texts within a column, as in text_column='messages[].content', "
             f"got {tuple(names)}"
         )
-    return tuple(TextPath(n).column if EACH in n else n for n in names), paths
+    return (*[TextPath(n).column if EACH in n else n for n in names],), paths
 
 
 def _is_list(value: Any) -> bool:

@@ -155,21 +155,18 @@ class Privatizer(SetOnce, Publishable):
     @property
     def text_paths(self) -> tuple[str, ...]:
         """The text columns as they were given, with paths to texts in lists of dicts."""
-        return tuple(str(self._paths.get(name, name)) for name in self.text_columns)
+        return (*[str(self._paths.get(name, name)) for name in self.text_columns],)
 
     def _nested_disclosures(self) -> tuple[str, ...]:
         paths = {column: str(path) for column, path in self._paths.items()}
         return nested_disclosures(paths, self.roles, self.memoize) if paths else ()
 
     def _column_settings(self) -> dict[str, Any]:
-        same = self.output_columns == self.text_columns
-        columns = {
-            "text_column": [*self.text_paths],
-            # Named only if it differs: with another text column, the original text must not be left
-            # beside the result.
-            "output_column": None if same else [*self.output_columns],
-        }
-        return columns if self.roles is None else columns | {"roles": [*self.roles]}
+        # The output is named only if it differs: with another text column, the original text must
+        # not be left beside the result.
+        output = None if self.output_columns == self.text_columns else [*self.output_columns]
+        roles = {"roles": [*self.roles]} if self._paths and self.roles else {}
+        return {"text_column": [*self.text_paths], "output_column": output, **roles}
 
     def _require_no_columns(self, *arguments: str) -> None:
         """Refuse bare texts where each row needs other columns too."""
