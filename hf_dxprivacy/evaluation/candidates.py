@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,12 @@ from hf_dxprivacy.results import ORIGINAL
 from hf_dxprivacy.sentences import SentencePool
 from hf_dxprivacy.spaces import EmbeddingSpace
 
-# Shares of running words that come out as they were, and bounds of whole texts, at which
-# mechanisms and pools are taken.
-STAYING, BOUNDS = (0.1, 0.3, 0.5, 0.8), (8.0, 10.0, 12.0, 15.0)
+# Shares of running words that come out as they were, at which mechanisms are taken.
+STAYING = (0.1, 0.3, 0.5, 0.8)
 # A share that is farther off than this does not stand for the one asked for.
 SLACK = 0.08
 # By default. Draws of "laplace" take longer than all else, so that --quick leaves it out.
 USUAL = ("hierarchical", "calibrated", "tem", "laplace", "krr")
-QUICK = ("hierarchical", "calibrated", "tem", "krr")
 
 # Words that stand for running text, and draws of each where the law is not known.
 QUANTILES, DRAWS = 150, 40
@@ -135,17 +134,16 @@ class Candidate:
 
     def release(self, texts: Sequence[str], seed: int | None = None) -> list[str]:
         """Return a release of texts; with a seed always the same one, for our privatizers."""
-        privatizer = self.privatizer
-        if privatizer is None:
+        made = self.privatizer
+        if made is None:
             return list(texts)
-        if isinstance(privatizer, DxPrivatizer | SentencePrivatizer):
-            made = privatizer
-            if seed is not None and privatizer.seed is None:
-                made = privatizer.with_noise(noise_source(seed, None, None))
-            column = made.text_columns[0]
-            found = made({column: list(texts)}, list(range(len(texts))))[made.output_columns[0]]
+        if isinstance(made, DxPrivatizer | SentencePrivatizer):
+            if seed is not None and made.seed is None:
+                made = made.with_noise(noise_source(seed, None, None))
+            batch = {made.text_columns[0]: list(texts)}
+            found = made(batch, list(range(len(texts))))[made.output_columns[0]]
         else:
-            found = privatizer.privatize(list(texts))
+            found = made.privatize(list(texts))
         if len(found) != len(texts) or not all(isinstance(text, str) for text in found):
             raise InvalidValueError(
                 f"expected {self.name!r} to return a text for each of {len(texts)} texts, got "
@@ -161,22 +159,12 @@ def candidates(
     pools: Iterable[SentencePool | str],
     others: Mapping[str, Any] | Iterable[Any],
     seed: int,
-    *,
-    staying: Sequence[float] = STAYING,
-    bounds: Sequence[float] = BOUNDS,
+    bounds: Sequence[float],
 ) -> Iterator[Candidate]:
     """Return the texts as they are, then mechanisms and pools at several ε, then others.
 
-    Args:
-        space: Of the mechanisms.
-        mechanisms: Names.
-        epsilon: ε of all mechanisms, or of each by its name; None for those at which about the
-            shares `staying` of running words come out as they were, by the space alone.
-        pools: Pools, or names of stored ones; taken at `bounds`.
-        others: Privatizers, or anything with ``privatize(texts)``, perhaps by names.
-        seed: Of draws where the law of a mechanism is not known.
-        staying: Shares in (0, 1).
-        bounds: Of the log-ratio of any two texts.
+    Without `epsilon` a mechanism is taken where 10, 30, 50 and 80 % of running words come
+    out as they were; a pool at `bounds` of the log-ratio of any two texts. `seed` is of draws.
 
     Raises:
         InvalidValueError: If a mechanism is unknown or does not suit the space.
@@ -187,17 +175,17 @@ def candidates(
         check_options(name, ())
         given = epsilon.get(name) if isinstance(epsilon, Mapping) else epsilon
         rng = keyed_generator(seed, "epsilons", name)
-        grid = matched(space, name, staying, rng) if given is None else np.atleast_1d(given)
-        for each in map(float, grid):
-            yield Candidate(name, each, DxPrivatizer(space, name, each))
+        grid = matched(space, name, STAYING, rng) if given is None else np.atleast_1d(given)
+        yield from (Candidate(name, e, DxPrivatizer(space, name, e)) for e in map(float, grid))
     for entry in pools:
         pool = entry if isinstance(entry, SentencePool) else SentencePool.from_pretrained(entry)
-        name = pool.space.location or "sentences"
+        name = (pool.space.location or "sentences").rstrip("/").rpartition("/")[2]
         for bound in bounds:
-            epsilon_of = epsilon_for_local_bound(pool, "hierarchical", bound)
-            made = SentencePrivatizer(pool, epsilon=epsilon_of)
-            yield Candidate(name.rstrip("/").rpartition("/")[2], made.epsilon, made)
-    for title, other in _named(others):
+            least = epsilon_for_local_bound(pool, "hierarchical", bound)
+            made = SentencePrivatizer(pool, epsilon=least)
+            yield Candidate(name, made.epsilon, made)
+    named = others.items() if isinstance(others, Mapping) else ((_name(o), o) for o in others)
+    for title, other in named:
         if not callable(getattr(other, "privatize", None)):
             raise InvalidTypeError(
                 f"expected others to have a method privatize(texts), got a {type(other).__name__}; "
@@ -206,15 +194,11 @@ def candidates(
         yield Candidate(title, getattr(other, "epsilon", None), other)
 
 
-def _named(others: Mapping[str, Any] | Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """Return others by name; one without a name is called after its mechanism or its class."""
-    if isinstance(others, Mapping):
-        yield from others.items()
-        return
-    for other in others:
-        law = getattr(other, "mechanism", None)
-        name = getattr(other, "name", None) or getattr(law, "name", type(other).__name__)
-        yield (f"{name}, yours" if isinstance(other, Privatizer) else str(name)), other
+def _name(other: Any) -> str:
+    """Return the name of another; without one it is called after its mechanism or its class."""
+    law = getattr(other, "mechanism", None)
+    name = getattr(other, "name", None) or getattr(law, "name", type(other).__name__)
+    return f"{name}, yours" if isinstance(other, Privatizer) else str(name)
 
 
 def suiting(space: EmbeddingSpace, quick: bool) -> tuple[list[str], list[str]]:
@@ -223,7 +207,7 @@ def suiting(space: EmbeddingSpace, quick: bool) -> tuple[list[str], list[str]]:
     for name in USUAL:
         if not MECHANISMS[name].suits(space):
             reasons.append(f"{name} is left out: it does not suit the space")
-        elif name not in QUICK and quick:
+        elif name == "laplace" and quick:
             reasons.append(f"{name} is left out by --quick; --mechanism {name} asks for it")
         elif name == "calibrated" and not space.certificates:
             reasons.append(
@@ -250,20 +234,24 @@ def running_words(space: EmbeddingSpace, count: int = QUANTILES) -> NDArray[np.i
 def matched(
     space: EmbeddingSpace, name: str, staying: Sequence[float], rng: np.random.Generator
 ) -> list[float]:
-    """Return the ε at which about such shares of running words stay, as far as there are any.
-
-    Raises:
-        InvalidValueError: If the mechanism does not suit the space.
-    """
+    """Return the ε at which about such shares of running words stay, as far as there are any."""
     words, counts = np.unique(running_words(space), return_counts=True)
-    grid, found = epsilon_grid(space, name)[::-1], dict[int, float]()
+    grid = epsilon_grid(space, name)[::-1]
     # Some have noise for large ε only.
     grid += [grid[-1] * 2.0 ** (octave / 4.0) for octave in range(1, FARTHER)]
 
+    @cache
     def share(at: int) -> float:
-        if at not in found:
-            found[at] = _staying(space, name, grid[at], words, counts, rng)
-        return found[at]
+        """Return the probability that a running word stays; −1 where no such ε can be."""
+        try:
+            law = create_mechanism(name, space, grid[at])
+        except InvalidValueError:
+            return -1.0
+        if isinstance(law, ExactMechanism):
+            kept = law.probabilities(words)[np.arange(len(words)), words]
+        else:
+            kept = (law.sample_repeatedly(words, DRAWS, rng) == words[:, None]).mean(axis=1)
+        return float(counts @ kept / counts.sum())
 
     def first(target: float, low: int = 0) -> int:
         high = len(grid) - FARTHER
@@ -283,29 +271,4 @@ def matched(
     # One that never comes near any share is shown at the least ε that it can have.
     chosen = chosen or [first(0.0)]
     create_mechanism(name, space, grid[chosen[0]])
-    return sorted({_rounded(grid[at]) for at in chosen})
-
-
-def _rounded(epsilon: float) -> float:
-    """Return an ε with three digits, not below it."""
-    return float(upward(epsilon, 3))
-
-
-def _staying(
-    space: EmbeddingSpace,
-    name: str,
-    epsilon: float,
-    words: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    rng: np.random.Generator,
-) -> float:
-    """Return the probability that a running word stays; −1 where no such ε can be."""
-    try:
-        mechanism = create_mechanism(name, space, epsilon)
-    except InvalidValueError:
-        return -1.0
-    if isinstance(mechanism, ExactMechanism):
-        kept = mechanism.probabilities(words)[np.arange(len(words)), words]
-    else:
-        kept = (mechanism.sample_repeatedly(words, DRAWS, rng) == words[:, None]).mean(axis=1)
-    return float(counts @ kept / counts.sum())
+    return sorted({float(upward(grid[at], 3)) for at in chosen})

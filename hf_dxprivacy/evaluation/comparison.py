@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import require_one_of
-from hf_dxprivacy.evaluation.claims import BY_DRAWS, EXACT, FALSE
 from hf_dxprivacy.evaluation.curves import Curve, Difference, difference, headline
 from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.results import ORIGINAL, Interval, Result, Results
@@ -47,6 +46,8 @@ ATTACKS = {
 # Width of the table in a terminal, and columns in the order in which they go if it is narrower.
 WIDTH = 120
 _LEAST = ("readability", "similarity", "membership", "both", "text", "b10", "near")
+# States of a claim, and their marks in tables.
+EXACT, BY_DRAWS, FALSE = "exact", "draws", "claim not true"
 MARKS = {EXACT: "exact", BY_DRAWS: "draws", FALSE: "NOT TRUE"}
 
 

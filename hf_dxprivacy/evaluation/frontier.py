@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import secrets
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from hf_dxprivacy._runtime import require
+from hf_dxprivacy.audit import reconstruction, verify_claim, verify_guarantee
 from hf_dxprivacy.calibration.measuring import Checkpoint
 from hf_dxprivacy.errors import (
     ArtifactError,
@@ -21,22 +23,15 @@ from hf_dxprivacy.errors import (
     MissingExtraError,
     require_at_least,
 )
-from hf_dxprivacy.evaluation.candidates import (
-    BOUNDS,
-    STAYING,
-    Candidate,
-    candidates,
-    suiting,
-)
-from hf_dxprivacy.evaluation.claims import guessed, verified
-from hf_dxprivacy.evaluation.comparison import Compared, Comparison
-from hf_dxprivacy.evaluation.learners import create_learner
-from hf_dxprivacy.evaluation.material import Material, prepare
+from hf_dxprivacy.evaluation.candidates import Candidate, candidates, suiting
+from hf_dxprivacy.evaluation.comparison import BY_DRAWS, EXACT, FALSE, Compared, Comparison
+from hf_dxprivacy.evaluation.material import prepare
 from hf_dxprivacy.evaluation.readability import NgramModel
-from hf_dxprivacy.evaluation.scores import QUICK, Bench, Effort, combined
+from hf_dxprivacy.evaluation.scores import QUICK, Bench, Effort, combined, create_learner
 from hf_dxprivacy.hub.artifact import read_json, to_json
 from hf_dxprivacy.hub.atomic import atomic_write
 from hf_dxprivacy.hub.download import builtin_pools
+from hf_dxprivacy.mechanisms import ExactMechanism
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.results import EXTRA, ORIGINAL, Interval
 from hf_dxprivacy.sentences import SentenceEncoder, SentencePool
@@ -46,7 +41,15 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 if TYPE_CHECKING:
     from datasets import Dataset
 
-QUICK_BOUNDS = (10.0, 15.0)
+# Bounds of whole texts at which pools are taken.
+BOUNDS, QUICK_BOUNDS = (8.0, 10.0, 12.0, 15.0), (10.0, 15.0)
+# Probability, at most, with which draws accuse a claim that is true.
+FALSE_ALARM = 1e-3
+# Releases by which a claim is verified where there is no mechanism, at least.
+LEAST_RUNS = 1000
+# Draws from each word for the Bayes adversary, where no law is known.
+DRAWS = 100
+OPEN = "not checked"
 # From here on the words of the texts are another language's.
 UNKNOWN = 0.3
 
@@ -140,20 +143,22 @@ def compare(
     if mechanisms is None:
         mechanisms, reasons = suiting(space, quick)
         notes += reasons
-    if pools is None:
-        pools = builtin_pools()
-    bench = _bench(material, space, effort, model, encoder, seed, notes)
-    chosen = list(
-        candidates(
-            *(space, mechanisms, epsilon, pools, others),
-            seed,
-            staying=STAYING,
-            bounds=QUICK_BOUNDS if quick else BOUNDS,
-        )
+    if encoder is None:
+        notes.append("no similarity: no encoder was named")
+    named = encoder.digest if isinstance(encoder, SentenceEncoder) else str(encoder)
+    if encoder is not None and not isinstance(encoder, SentenceEncoder):
+        encoder = TransformersEncoder(encoder)
+    learner = create_learner(model, space, len(material.labels), seed % (1 << 31))
+    bench = Bench(
+        *(material, space, effort, learner if material.labels else None),
+        *(encoder, NgramModel.load(), seed),
     )
+    pools = builtin_pools() if pools is None else pools
+    bounds = QUICK_BOUNDS if quick else BOUNDS
+    chosen = list(candidates(space, mechanisms, epsilon, pools, others, seed, bounds))
     about = {
         "data": material.digest,
-        "settings": repr((effort, model, _name(encoder), releases)),
+        "settings": repr((effort, model, named, releases)),
         "seed": seed,
     }
     kept = None if resume is None else Checkpoint(resume, about)
@@ -180,27 +185,6 @@ def _seed(seed: int | None, resume: str | Path | None) -> int:
     return secrets.randbits(62)
 
 
-def _bench(
-    material: Material,
-    space: EmbeddingSpace,
-    effort: Effort,
-    model: str | None,
-    encoder: SentenceEncoder | str | Path | None,
-    seed: int,
-    notes: list[str],
-) -> Bench:
-    """Return what releases are measured by, and note what is left out."""
-    learner = create_learner(model, space, len(material.labels), seed % (1 << 31))
-    if encoder is None:
-        notes.append("no similarity: no encoder was named")
-    elif not isinstance(encoder, SentenceEncoder):
-        encoder = TransformersEncoder(encoder)
-    return Bench(
-        *(material, space, effort, learner if material.labels else None),
-        *(encoder, NgramModel.load(), seed),
-    )
-
-
 def _measured(
     candidate: Candidate, bench: Bench, releases: int, seed: int | None, notes: list[str]
 ) -> Compared:
@@ -221,10 +205,16 @@ def _measured(
             reason = f"no membership attack: {error}"
             notes += [] if reason in notes else [reason]
     if candidate.privatizer is None:
-        figures |= {"b1": Interval(1.0, 1.0, 1.0), "b10": Interval(1.0, 1.0, 1.0)}
+        figures |= dict.fromkeys(("b1", "b10"), Interval(1.0, 1.0, 1.0))
     elif mechanism is not None and candidate.unit == "word" and bench.frequencies:
-        figures |= guessed(mechanism, bench.frequencies, bench.rng("bayes"))
-    state, how = verified(candidate, bench.effort, bench.rng("verification"), bench.inputs)
+        # The adversary knows the mechanism and how often each word occurs in the texts.
+        rng = bench.rng("bayes")
+        found = reconstruction(mechanism, bench.frequencies, bands=(), draws=DRAWS, rng=rng).results
+        figures |= {
+            name: Interval(r.value, r.low, r.high)
+            for name, r in zip(("b1", "b10"), found, strict=True)
+        }
+    state, how = _verified(candidate, bench)
     local, many = candidate.local, bench.median_words if candidate.unit == "word" else 1.0
     return Compared(
         mechanism=candidate.name,
@@ -240,6 +230,55 @@ def _measured(
         figures=figures,
         samples=samples,
     )
+
+
+def _verified(candidate: Candidate, bench: Bench) -> tuple[str, str]:
+    """Return whether the claim of a candidate was verified, and how, in a sentence."""
+    effort, rng = bench.effort, bench.rng("verification")
+    if candidate.mechanism is None:
+        return _verified_by_runs(candidate, effort, rng, bench.inputs(candidate.unit))
+    check = partial(
+        *(verify_guarantee, candidate.mechanism),
+        inputs=effort.inputs,
+        draws=effort.draws,
+        alpha=FALSE_ALARM,
+        rng=rng,
+    )
+    try:
+        try:
+            found = check()
+        except InvalidValueError:
+            if not isinstance(candidate.mechanism, ExactMechanism):
+                raise
+            found = check(method="sampling")  # a law without an exact check
+    except InvalidValueError as error:
+        return OPEN, str(error)
+    if not found.passed:
+        return FALSE, str(found)
+    looked = f"{found.pairs:,} pairs of {found.inputs:,} inputs: {found.scope}"
+    if found.method == "exact":
+        return EXACT, looked
+    alarm = f"a true claim is called false with probability {FALSE_ALARM:g} at most"
+    return BY_DRAWS, f"{looked}, {found.draws:,} draws; {alarm}"
+
+
+def _verified_by_runs(
+    candidate: Candidate, effort: Effort, rng: np.random.Generator, inputs: list[str]
+) -> tuple[str, str]:
+    """Verify what is claimed of a program by as many draws as it has time for."""
+    claim = getattr(candidate.privatizer, "claim", math.inf)
+    if not callable(claim) and not math.isfinite(claim):
+        return OPEN, "nothing is claimed"
+    start = time.perf_counter()
+    candidate.release(inputs)
+    runs = int(effort.seconds * len(inputs) / max(time.perf_counter() - start, 1e-6))
+    if runs < LEAST_RUNS or len(inputs) < 2:
+        return OPEN, f"it is too slow for {LEAST_RUNS:,} releases in {effort.seconds:g} seconds"
+    runs = min(runs, effort.draws)
+    found = verify_claim(
+        candidate.privatizer, claim, inputs, runs=runs, false_alarm=FALSE_ALARM, rng=rng
+    )
+    return (BY_DRAWS if found.holds else FALSE), str(found)
 
 
 def _release(
@@ -330,7 +369,3 @@ def _with_gain(comparison: Comparison, row: Compared) -> Compared:
         return row
     gain = used / plain - leaked.value / reference.value
     return replace(row, figures={**row.figures, "gain": Interval(gain, gain, gain)})
-
-
-def _name(encoder: Any) -> str:
-    return encoder.digest if isinstance(encoder, SentenceEncoder) else str(encoder)

@@ -75,17 +75,7 @@ def prepare(
     users: int,
     rng: np.random.Generator,
 ) -> Material:
-    """Choose rows at random, and others of those users who have the most.
-
-    Args:
-        dataset: The data.
-        text_column: Texts.
-        label_column: What a classifier is to learn; None for no task.
-        user_column: Who wrote each text; None for no author attack.
-        rows: At most so many in the sample.
-        words: About so many words at most in the sample.
-        users: At most so many for the author attack.
-        rng: Source of the choice.
+    """Choose at most so many rows, with about so many words, and others of so many users.
 
     Raises:
         InvalidValueError: If a column or every text is missing.
@@ -102,27 +92,31 @@ def prepare(
         raise InvalidValueError(f"column {text_column!r} has no text in {len(cells)} rows")
     if missing := len(cells) - len(present):
         notes.append(f"{_rows(missing)} without text left out")
-    chosen = _sampled(cells, rng.permutation(present), rows, words)
+    order = rng.permutation(present)[:rows]
+    lengths = np.cumsum([1 + cells[k].count(" ") for k in order.tolist()])
+    chosen = order[: max(1, int(np.searchsorted(lengths, words, side="right")))]
     if len(chosen) < len(present):
         notes.append(f"a random sample of {len(chosen):,} of {len(present):,} rows")
     if len(chosen) < FEW_ROWS:
         notes.append(f"only {_rows(len(chosen))}: mind the intervals")
     labels, classes = _classes(columns.get(label_column or ""), chosen, notes)
-    known, asked = _authors(columns.get(user_column or ""), present, users, rng, notes)
+    writers = columns.get(user_column or "", ())
+    known, asked = _authors(writers, present, users, rng, notes)
     if label_column is None:
         notes.append("no accuracy and no membership attack: no label column was named")
     if user_column is None:
         notes.append("no author attack: no user column was named")
     union = np.unique(np.concatenate([chosen, known, asked]))
-    of_row = dict(zip(chosen.tolist(), classes, strict=True))
-    writers = columns.get(user_column or "", ())
+    sample, known, asked = (np.searchsorted(union, ids) for ids in (chosen, known, asked))
+    of_texts = np.full(len(union), -1)
+    of_texts[sample] = classes
     return Material(
         texts=[cells[k] for k in union.tolist()],
-        sample=np.searchsorted(union, np.sort(chosen)),
-        classes=np.array([of_row.get(k, -1) for k in union.tolist()], dtype=np.int64),
+        sample=np.sort(sample),
+        classes=of_texts,
         labels=labels,
-        known=np.searchsorted(union, known),
-        asked=np.searchsorted(union, asked),
+        known=known,
+        asked=asked,
         owners=tuple(str(writers[k]) for k in union.tolist()) if len(known) else (),
         notes=tuple(notes),
     )
@@ -139,13 +133,6 @@ def _columns(dataset: Any, *names: str | None) -> dict[str, list[Any]]:
                 f"there is no column {name!r}; {describe_columns(dataset.column_names, name)}"
             )
     return {name: list(dataset[name]) for name in filter(None, names)}
-
-
-def _sampled(cells: Sequence[Any], order: Ids, rows: int, words: int) -> Ids:
-    """Return the first of these rows that are within both bounds, at least one."""
-    order = order[:rows]
-    lengths = np.cumsum([1 + cells[k].count(" ") for k in order.tolist()])
-    return order[: max(1, int(np.searchsorted(lengths, words, side="right")))]
 
 
 def _classes(
@@ -177,16 +164,12 @@ def _classes(
 
 
 def _authors(
-    cells: Sequence[Any] | None,
-    present: Ids,
-    users: int,
-    rng: np.random.Generator,
-    notes: list[str],
+    cells: Sequence[Any], present: Ids, users: int, rng: np.random.Generator, notes: list[str]
 ) -> tuple[Ids, Ids]:
     """Return rows whose authors are known, and rows that are asked about: half of each user's."""
     least, most = USER_TEXTS
     nothing = np.empty(0, dtype=np.int64)
-    if cells is None:
+    if not cells:
         return nothing, nothing
     owned = defaultdict[str, list[int]](list)
     for row in rng.permutation(present).tolist():

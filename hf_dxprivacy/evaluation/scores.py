@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,8 @@ from hf_dxprivacy.audit import author_attribution, membership_inference
 from hf_dxprivacy.audit.inputs import blocks
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.evaluation.candidates import running_words
-from hf_dxprivacy.evaluation.learners import Learner
 from hf_dxprivacy.evaluation.material import Material, words_of
+from hf_dxprivacy.evaluation.tasks import averaged_vectors
 from hf_dxprivacy.results import EXTRA, Interval, mean_interval, share_interval
 from hf_dxprivacy.sentences import SentenceEncoder
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -25,6 +26,8 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 NEAR = 100
 # A release with another number of words in more texts than this was not made word by word.
 ALIGNED = 0.5
+# Of a model that is fine-tuned.
+EPOCHS, RATE, BATCH, TOKENS = 3, 1e-4, 16, 128
 
 Values = NDArray[np.float64]
 # A figure of one release: a number, or one for each of its texts.
@@ -35,17 +38,17 @@ Fresh = Callable[[Sequence[str], int], list[str]]
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is looked at.
+    """How much is looked at, at most. Kept comparisons are told apart by its `repr`.
 
     Attributes:
-        rows: Of the sample, at most.
-        words: Of the sample, about at most.
-        users: Of the author attack, at most.
+        rows: Of the sample.
+        words: Of the sample, about.
+        users: Of the author attack.
         subsets: Of the features, in the author attack.
         guessed: Most frequent words that the Bayes adversary tells apart.
         inputs: Words whose laws are compared to verify a claim.
         draws: By which claims are verified where no law is known.
-        members: Texts of the membership attack, at most; 0 for none.
+        members: Texts of the membership attack; 0 for none.
         seconds: That draws from a program may take, about.
     """
 
@@ -73,85 +76,129 @@ QUICK = Effort(
 )
 
 
-class Nearness:
-    """Distances within which the 100 nearest words of a word are, computed once for each."""
+class Learner(NamedTuple):
+    """Turns texts into rows of features, and makes an untrained classifier of such rows."""
 
-    def __init__(self, space: EmbeddingSpace) -> None:
-        self.space = space
-        self._reach = np.full(len(space), np.nan)
-
-    def near(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell for (m,) pairs of rows whether the second is among the 100 nearest of the first."""
-        wanted = np.unique(before[np.isnan(self._reach[before])])
-        rank = min(NEAR, len(self.space) - 1)
-        for part in blocks(wanted, len(self.space)):
-            # A word is the nearest of itself.
-            self._reach[part] = np.partition(self.space.distances(part), rank, axis=1)[:, rank]
-        distances = self.space.pair_distances(before, after)
-        return np.asarray(distances <= self._reach[before] * (1.0 + 1e-6))
+    features: Callable[[Sequence[str]], NDArray[Any]]
+    make: Callable[[], Any]
+    # Of the rows, each tested by a model that the others trained, and how many of them are tested.
+    parts: int = 5
 
 
+class FineTuned:
+    """A model of `transformers`, fine-tuned by its `Trainer`; each `fit` starts anew."""
+
+    def __init__(self, model_id: str, classes: int, seed: int) -> None:
+        self._model_id, self._classes, self._seed = model_id, classes, seed
+        self._tokenizer = require("transformers", "models").AutoTokenizer.from_pretrained(model_id)
+
+    def fit(self, texts: NDArray[Any], classes: NDArray[np.int64]) -> "FineTuned":
+        """Fine-tune the model."""
+        transformers = require("transformers", "models")
+        transformers.set_seed(self._seed)
+        model = transformers.AutoModelForSequenceClassification.from_pretrained(
+            self._model_id, num_labels=self._classes, ignore_mismatched_sizes=True
+        )
+        with TemporaryDirectory() as folder:
+            arguments = transformers.TrainingArguments(
+                output_dir=folder,
+                num_train_epochs=EPOCHS,
+                per_device_train_batch_size=BATCH,
+                per_device_eval_batch_size=4 * BATCH,
+                learning_rate=RATE,
+                seed=self._seed,
+                save_strategy="no",
+                report_to="none",
+                dataloader_pin_memory=False,
+                disable_tqdm=True,
+            )
+            rows = self._inputs(texts, classes)
+            self._trainer = transformers.Trainer(
+                model, arguments, train_dataset=rows, processing_class=self._tokenizer
+            )
+            self._trainer.train()
+        return self
+
+    def predict(self, texts: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the likeliest class of each text."""
+        found = self._trainer.predict(self._inputs(texts, np.zeros(len(texts), dtype=np.int64)))
+        return np.asarray(found.predictions.argmax(axis=1))
+
+    def _inputs(self, texts: NDArray[Any], classes: NDArray[np.int64]) -> Any:
+        from datasets import Dataset
+
+        encoded = self._tokenizer(texts.tolist(), truncation=True, max_length=TOKENS)
+        return Dataset.from_dict({**encoded, "labels": classes.tolist()})
+
+
+def create_learner(model: str | None, space: EmbeddingSpace, classes: int, seed: int) -> Learner:
+    """Return "vectors", "tfidf", or a model to fine-tune; by default what suits the space."""
+    name = model or ("vectors" if space.metric == "euclidean" else "tfidf")
+    texts = partial(np.array, dtype=object)
+    if name not in ("vectors", "tfidf"):
+        tuned = FineTuned(name, classes, seed)
+        # A model that takes minutes is tested on the first part alone.
+        return Learner(texts, lambda: tuned, parts=1)
+    pipeline = require("sklearn.pipeline", EXTRA).make_pipeline
+    linear = partial(require("sklearn.linear_model", EXTRA).LogisticRegression, max_iter=1000)
+    if name == "vectors":
+        scale = require("sklearn.preprocessing", EXTRA).StandardScaler
+        features = partial(averaged_vectors, space=space)
+        return Learner(features, lambda: pipeline(scale(), linear(C=0.01)))
+    counts = require("sklearn.feature_extraction.text", EXTRA).TfidfVectorizer
+    pairs = partial(counts, ngram_range=(1, 2), sublinear_tf=True)
+    return Learner(texts, lambda: pipeline(pairs(), linear(C=10.0)))
+
+
+@dataclass(eq=False)
 class Bench:
-    """What all releases of a comparison are measured by.
+    """What all releases of a comparison are measured by; without classes there is no learner.
 
-    Args:
-        material: The texts.
-        space: A public space, for near words and averaged vectors.
-        effort: How much is looked at.
-        learner: Classifier; None if there are no classes.
-        encoder: For similarity; None to leave it out.
-        readability: Has ``perplexity(texts)``; None to leave it out.
-        seed: Of splits and attackers.
+    `space` is public, for near words and averaged vectors. `encoder` is for similarity, or None.
     """
 
-    def __init__(
-        self,
-        material: Material,
-        space: EmbeddingSpace,
-        effort: Effort,
-        learner: Learner | None,
-        encoder: SentenceEncoder | None,
-        readability: Any,
-        seed: int,
-    ) -> None:
-        self.material, self.effort, self._seed = material, effort, seed
-        self._learner, self._encoder, self._readability = learner, encoder, readability
-        self._nearness = Nearness(space)
-        self._words = words_of(material.texts)
+    material: Material
+    space: EmbeddingSpace
+    effort: Effort
+    learner: Learner | None
+    encoder: SentenceEncoder | None
+    readability: Any
+    seed: int
+
+    @cached_property
+    def _words(self) -> list[list[str]]:
+        return words_of(self._of_sample(self.material.texts))
 
     @cached_property
     def median_words(self) -> float:
         """Median number of words of a text of the sample."""
-        return float(np.median([len(self._words[k]) for k in self.material.sample.tolist()]))
+        return float(np.median([len(words) for words in self._words]))
 
     @cached_property
     def frequencies(self) -> dict[str, float]:
         """How often each word that the space has occurs in the sample, the most frequent first."""
-        counts = Counter(w for k in self.material.sample.tolist() for w in self._words[k])
-        space = self._nearness.space
-        known = [(word, n) for word, n in counts.most_common() if word in space]
-        return {word: float(n) for word, n in known[: self.effort.guessed]}
+        counts = Counter(word for words in self._words for word in words).most_common()
+        known = [(word, float(n)) for word, n in counts if word in self.space]
+        return dict(known[: self.effort.guessed])
 
     @cached_property
     def unknown_share(self) -> float:
         """Share of running words that the space lacks."""
-        words = [w for k in self.material.sample.tolist() for w in self._words[k]]
-        return float(np.mean(self._nearness.space.ids(words) < 0)) if words else 0.0
+        words = [word for words in self._words for word in words]
+        return float(np.mean(self.space.ids(words) < 0)) if words else 0.0
 
     def inputs(self, unit: str) -> list[str]:
         """Return words of the space with their nearest, or texts of the sample, to draw for."""
         if unit != "word":
-            texts = self.material.texts
             chosen = self.rng("inputs").permutation(self.material.sample)[: self.effort.inputs]
-            return list(dict.fromkeys(texts[k] for k in chosen))
-        space = self._nearness.space
-        words = dict.fromkeys(running_words(space, self.effort.inputs // 4).tolist())
-        near = (space.neighbours(word, 1)[0][0] for word in words)
-        return list(dict.fromkeys([*(space.words[word] for word in words), *near]))
+            return list(dict.fromkeys(self.material.texts[k] for k in chosen))
+        rows = dict.fromkeys(running_words(self.space, self.effort.inputs // 4).tolist())
+        near = (self.space.neighbours(row, 1)[0][0] for row in rows)
+        return list(dict.fromkeys([*(self.space.words[row] for row in rows), *near]))
 
     def rng(self, *about: str | int) -> np.random.Generator:
         """Return the generator of a split or an attacker: the same for every release."""
-        return np.random.default_rng([self._seed, *"/".join(map(str, about)).encode()])
+        return np.random.default_rng([self.seed, *"/".join(map(str, about)).encode()])
 
     def scores(self, released: list[str], unit: str, fresh: Fresh | None = None) -> Found:
         """Return all figures of one release of the texts.
@@ -162,14 +209,13 @@ class Bench:
             fresh: Releases texts anew for a part; None where that would take too long.
         """
         found = self._kept(released) if unit == "word" else {}
-        if self._learner is not None:
-            found |= self._accuracy(self._learner, released, fresh)
-        if self._encoder is not None:
+        if self.learner is not None:
+            found |= self._accuracy(self.learner, released, fresh)
+        if self.encoder is not None:
             found["similarity"] = np.sum(self._encoded * self._encode(released), axis=1)
-        if self._readability is not None:
-            sample = self._of_sample(released)
-            with suppress(InvalidValueError):  # no words to read
-                found["readability"] = self._readability.perplexity(sample) / self._perplexity
+        with suppress(InvalidValueError):  # no words to read
+            perplexity = self.readability.perplexity(self._of_sample(released))
+            found["readability"] = perplexity / self._perplexity
         if len(self.material.asked):
             found |= self._attributed(released)
         return found
@@ -188,57 +234,63 @@ class Bench:
 
     def _kept(self, released: list[str]) -> Found:
         """Compare words place by place, in texts that have as many as before."""
-        pairs = [
-            (self._words[k], after)
-            for k, after in zip(
-                self.material.sample.tolist(), words_of(self._of_sample(released)), strict=True
-            )
-        ]
-        same_length = np.array([len(before) == len(after) for before, after in pairs])
-        if same_length.mean() < ALIGNED:
-            return {}
-        some = [pair for pair, whole in zip(pairs, same_length, strict=True) if whole]
-        before = [word for pair in some for word in pair[0]]
-        after = [word for pair in some for word in pair[1]]
-        if not before:
+        pairs = list(zip(self._words, words_of(self._of_sample(released)), strict=True))
+        lengths = np.array([len(before) for before, _ in pairs])
+        same = lengths == [len(after) for _, after in pairs]
+        some = [pair for pair, fits in zip(pairs, same, strict=True) if fits]
+        before, after = ([word for pair in some for word in pair[side]] for side in (0, 1))
+        if same.mean() < ALIGNED or not before:
             return {}
         stays = np.array([a == b for a, b in zip(before, after, strict=True)])
-        ids = self._nearness.space.ids(before), self._nearness.space.ids(after)
-        known = ~stays & (ids[0] >= 0) & (ids[1] >= 0)
+        first, second = self.space.ids(before), self.space.ids(after)
+        known = ~stays & (first >= 0) & (second >= 0)
         near = np.zeros(len(stays), dtype=np.bool_)
-        near[known] = self._nearness.near(ids[0][known], ids[1][known])
-        owners = np.repeat(np.arange(len(some)), [len(pair[0]) for pair in some])
-        lengths = np.maximum(np.bincount(owners, minlength=len(some)), 1)
-        whole = np.full(len(pairs), np.nan)
-        whole[same_length] = np.bincount(owners, stays | near, minlength=len(some)) / lengths
+        near[known] = self._near(first[known], second[known])
+        owners = np.repeat(np.flatnonzero(same), lengths[same])
+        counts = np.bincount(owners, stays | near, len(pairs))
+        kept = np.where(same, counts / np.maximum(lengths, 1), np.nan)
         found: Found = {"stays": float(stays.mean())}
         if known.any():
             found["near"] = float(near[known].mean())
         # A text that cannot be compared counts as the mean of those that can.
-        found["kept"] = np.where(np.isnan(whole), np.nanmean(whole), whole)
+        found["kept"] = np.where(same, kept, np.nanmean(kept))
         return found
+
+    @cached_property
+    def _reach(self) -> Values:
+        """Distance of the 100th nearest word of each word; NaN until it is asked for."""
+        return np.full(len(self.space), np.nan)
+
+    def _near(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell for (m,) pairs of rows whether the second is among the 100 nearest of the first."""
+        wanted = np.unique(before[np.isnan(self._reach[before])])
+        rank = min(NEAR, len(self.space) - 1)
+        for part in blocks(wanted, len(self.space)):
+            # A word is the nearest of itself.
+            self._reach[part] = np.partition(self.space.distances(part), rank, axis=1)[:, rank]
+        distances = self.space.pair_distances(before, after)
+        return np.asarray(distances <= self._reach[before] * (1.0 + 1e-6))
 
     @cached_property
     def _folds(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Places among the labelled texts to train with and to test with."""
-        assert self._learner is not None
+        assert self.learner is not None
         classes = self.material.classes[self.material.labelled]
-        parts = min(5, int(np.bincount(classes).min()))
         split = require("sklearn.model_selection", EXTRA).StratifiedKFold(
-            max(2, parts), shuffle=True, random_state=int(self.rng("folds").integers(1 << 31))
+            max(2, min(5, int(np.bincount(classes).min()))),
+            shuffle=True,
+            random_state=int(self.rng("folds").integers(1 << 31)),
         )
-        return list(split.split(np.zeros(len(classes)), classes))[: self._learner.parts]
+        return list(split.split(np.zeros(len(classes)), classes))[: self.learner.parts]
 
     @cached_property
     def _plain(self) -> tuple[Any, list[Any]]:
         """Features of the texts as they are, and the classifiers that they train."""
-        assert self._learner is not None
-        rows = self.material.labelled
-        features = self._learner.features([self.material.texts[k] for k in rows])
+        assert self.learner is not None
+        rows, make = self.material.labelled, self.learner.make
+        features = self.learner.features([self.material.texts[k] for k in rows])
         classes = self.material.classes[rows]
-        return features, [
-            self._learner.make().fit(features[train], classes[train]) for train, _ in self._folds
-        ]
+        return features, [make().fit(features[train], classes[train]) for train, _ in self._folds]
 
     def parts(self, figure: str) -> Values:
         """Return for each text of a figure the part whose errors it shares."""
@@ -247,8 +299,7 @@ class Bench:
         found = np.full(len(self.material.labelled), np.nan)
         for number, (_, test) in enumerate(self._folds):
             found[test] = number if len(self._folds) > 1 else test
-        kept: Values = found[~np.isnan(found)]
-        return kept
+        return np.asarray(found[~np.isnan(found)])
 
     def _accuracy(self, learner: Learner, released: list[str], fresh: Fresh | None) -> Found:
         """Return for each tested text whether a classifier is right.
@@ -257,8 +308,7 @@ class Bench:
         on a release and reads another. Each part has a release of its own to train with, so that
         the parts share no noise, and what they differ by shows what noise does.
         """
-        rows = self.material.labelled
-        plain, readers = self._plain
+        rows, (plain, readers) = self.material.labelled, self._plain
         same = released == self.material.texts
         features = plain if same else learner.features([released[k] for k in rows])
         classes = self.material.classes[rows]
@@ -278,50 +328,48 @@ class Bench:
         return {name: values[~np.isnan(values)] for name, values in hits.items()}
 
     def _attributed(self, released: list[str]) -> Found:
-        """Return for each text that is asked about whether its author is found.
+        """Tell for each text that is asked about whether its author is found.
 
         By an attacker who has other texts as they were written, and by one who privatizes them.
         """
-        material = self.material
-
-        def hits(known: Sequence[str], about: str) -> Values:
-            found = author_attribution(
+        material, found = self.material, Found()
+        attackers = {"author": ("static", material.texts)}
+        if released != material.texts:
+            attackers["author_adaptive"] = ("adaptive", released)
+        truth = [material.owners[k] for k in material.asked]
+        for figure, (about, known) in attackers.items():
+            nearest = author_attribution(
                 [known[k] for k in material.known],
                 [material.owners[k] for k in material.known],
                 [released[k] for k in material.asked],
                 truth,
                 subsets=self.effort.subsets,
                 rng=self.rng("authors", about),
-            )
-            return np.array(
-                [a == b for a, b in zip(found.nearest, truth, strict=True)], dtype=float
-            )
-
-        truth = [material.owners[k] for k in material.asked]
-        static = hits(material.texts, "static")
-        if released == material.texts:
-            return {"author": static, "author_adaptive": static}
-        return {"author": static, "author_adaptive": hits(released, "adaptive")}
+            ).nearest
+            found[figure] = np.array([a == b for a, b in zip(nearest, truth, strict=True)], float)
+        found.setdefault("author_adaptive", found["author"])
+        return found
 
     @cached_property
     def _encoded(self) -> Values:
         return self._encode(self.material.texts)
 
     def _encode(self, texts: Sequence[str]) -> Values:
-        assert self._encoder is not None
-        vectors: Values = self._encoder.encode_public(self._of_sample(texts))
+        assert self.encoder is not None
+        vectors: Values = self.encoder.encode_public(self._of_sample(texts))
         return vectors
 
     @cached_property
     def _perplexity(self) -> float:
-        return float(self._readability.perplexity(self._of_sample(self.material.texts)))
+        return float(self.readability.perplexity(self._of_sample(self.material.texts)))
 
 
 def combined(runs: Sequence[Found]) -> tuple[dict[str, Interval], dict[str, Values]]:
     """Return figures of several releases, with 95 % intervals, and those of single texts.
 
     Where there is a figure for each text, the interval is over the texts, each with its mean over
-    the releases; elsewhere it is over the releases, and none for one release.
+    the releases, by Clopper and Pearson if all are 0 or 1; elsewhere it is over the releases, and
+    none for one release.
     """
     figures, samples = dict[str, Interval](), dict[str, Values]()
     for name, first in runs[0].items():
@@ -329,13 +377,9 @@ def combined(runs: Sequence[Found]) -> tuple[dict[str, Interval], dict[str, Valu
         if isinstance(first, float):
             figures[name] = mean_interval(values)
             continue
-        samples[name] = np.mean(values, axis=0)
-        figures[name] = interval_of(samples[name])
+        samples[name] = mean = np.mean(values, axis=0)
+        shares = np.isin(mean, (0.0, 1.0)).all()
+        figures[name] = (
+            share_interval(int(mean.sum()), len(mean)) if shares else mean_interval(mean)
+        )
     return figures, samples
-
-
-def interval_of(values: Values) -> Interval:
-    """Return the mean over texts with its interval, by Clopper and Pearson if all are 0 or 1."""
-    if np.isin(values, (0.0, 1.0)).all():
-        return share_interval(int(values.sum()), len(values))
-    return mean_interval(values)
