@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,14 @@ ATTACKS = {
     "author": "success of the author attack",
     "b1": "success of the Bayes adversary",
     "local": "local DP bound of a text",
+}
+# Columns of tables by their names, with their headings; a figure only where it was measured.
+HEADS = {
+    **{"mechanism": "mechanism", "epsilon": "ε", "verified": "verified"},
+    **{"local": "local DP", "text": "per text", "stays": "stays", "near": "near"},
+    **{"trained": "trained", "read": "read", "both": "both", "similarity": "similar"},
+    **{"readability": "perplexity", "b1": "b1", "b10": "b10", "author": "author"},
+    **{"author_adaptive": "adaptive", "membership": "member", "gain": "gain"},
 }
 # Width of the table in a terminal, and columns in the order in which they go if it is narrower.
 WIDTH = 120
@@ -142,9 +150,8 @@ class Comparison:
     @property
     def utility_name(self) -> str:
         """What counts as use, in words."""
-        return {"trained": "accuracy", "kept": "words the same or near"}.get(
-            self.utility, self.utility
-        )
+        named = {"trained": "accuracy", "kept": "words the same or near"}
+        return named.get(self.utility, self.utility)
 
     def curves(self, attack: str) -> list[Curve]:
         """Return a curve for each mechanism that has both figures."""
@@ -158,9 +165,8 @@ class Comparison:
     def leaked(self, row: Compared, attack: str) -> Interval | None:
         """Return the success of an attack, of the author attack in its stronger form."""
         if attack == "local":
-            bound = row.local_text
-            known = bound is not None and math.isfinite(bound)
-            return Interval(bound, bound, bound) if known and bound is not None else None
+            bound = math.inf if row.local_text is None else row.local_text
+            return Interval(bound, bound, bound) if math.isfinite(bound) else None
         names = ("author", "author_adaptive") if attack == "author" else (attack,)
         found = [row.figures[name] for name in names if name in row.figures]
         return max(found, key=lambda interval: interval.value) if found else None
@@ -191,25 +197,21 @@ class Comparison:
         """Return a `datasets.Dataset` with a row for each mechanism and ε, and flat columns."""
         from datasets import Dataset
 
-        names = self._measured()
-
-        def flat(row: Compared) -> dict[str, Any]:
-            values = _plain(row)
-            for name in names:
+        rows = [_plain(row) for row in self.rows]
+        for name in self._measured():
+            for flat, row in zip(rows, self.rows, strict=True):
                 found = row.figures.get(name, (None, None, None))
-                values |= dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
-            return values
-
-        return Dataset.from_list([flat(row) for row in self.rows])
+                flat |= dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
+        return Dataset.from_list(rows)
 
     def to_json(self) -> str:
         """Return everything but figures of single texts."""
         content = {
             "headline": self.headline,
-            "sentences": list(self.sentences),
+            "sentences": self.sentences,
             "utility": self.utility,
-            "about": list(self.about),
-            "notes": list(self.notes),
+            "about": self.about,
+            "notes": self.notes,
             "figures": {name: FIGURES[name] for name in self._measured()},
             "rows": [row.to_dict() for row in self.rows],
         }
@@ -218,27 +220,16 @@ class Comparison:
     def table(self) -> tuple[dict[str, str], list[dict[str, str]]]:
         """Return the headings of the table by their names, and its rows as texts."""
         shown = self._measured()
-        have = set(shown)
-        heads = {"mechanism": "mechanism", "epsilon": "ε", "verified": "verified"}
-        heads |= {"local": "local DP", "text": "per text"}
-        pairs = {"stays": "stays", "near": "near", "trained": "trained", "read": "read"}
-        pairs |= {"both": "both", "similarity": "similar", "readability": "perplexity"}
-        pairs |= {"b1": "b1", "b10": "b10", "author": "author", "author_adaptive": "adaptive"}
-        pairs |= {"membership": "member", "gain": "gain"}
-        heads |= {name: head for name, head in pairs.items() if name in have}
+        heads = {name: head for name, head in HEADS.items() if name in shown or name not in FIGURES}
         return heads, [_cells(row, heads) for row in self.rows]
 
     def to_markdown(self) -> str:
         """Return headline, table and notes."""
         heads, rows = self.table()
-        lines = [" | ".join(heads.values()), "|".join(["---", *["---:"] * (len(heads) - 1)])]
-        lines += [" | ".join(row[name] for name in heads) for row in rows]
-        table = "\n".join(f"| {line} |" if "---" not in line else f"|{line}|" for line in lines)
+        first, *lines = (f"| {' | '.join(row[name] for name in heads)} |" for row in (heads, *rows))
+        table = "\n".join([first, f"|---{'|---:' * (len(heads) - 1)}|", *lines])
         notes = "\n".join(f"- {note}" for note in (*self.about, *self.notes))
-        return "\n\n".join([*self._said(), table, notes]) + "\n"
-
-    def _said(self) -> list[str]:
-        return [self.headline, *self.sentences[1:]]
+        return "\n\n".join([self.headline, *self.sentences[1:], table, notes]) + "\n"
 
     def __str__(self) -> str:
         heads, rows = self.table()
@@ -247,7 +238,7 @@ class Comparison:
             del heads[least.pop(0)]
         legend = [f"  {heads[name]}: {text}" for name, text in FIGURES.items() if name in heads]
         notes = [f"  {note}" for note in (*self.about, *self.notes)]
-        return "\n".join([*self._said(), "", *lines, "", *legend, "", *notes])
+        return "\n".join([self.headline, *self.sentences[1:], "", *lines, "", *legend, "", *notes])
 
     def figure(self, attack: str | None = None) -> "Picture":
         """Draw utility against the success of an attack, a curve for each mechanism.
@@ -263,20 +254,17 @@ class Comparison:
 
         attack = attack or self.attacks[0]
         require_one_of(self.attacks, attack=attack)
-        measured = [
-            (row.mechanism, row.epsilon, self.leaked(row, attack), row.figures[self.utility])
-            for row in self.rows
-            if self.utility in row.figures
-        ]
-        leaking, useful = (
-            Results(
-                Result.of("frontier", self.utility, found, mechanism=name, epsilon=epsilon)
-                for name, epsilon, leaked, used in measured
-                if (found := leaked if which else used) and (leaked or name == ORIGINAL)
-            )
-            for which in (True, False)
-        )
-        return draw_frontier(useful, leaking, self.utility_name, ATTACKS[attack])
+        leaking, useful = [], []
+        for row in self.rows:
+            leaked, used = self.leaked(row, attack), row.figures.get(self.utility)
+            if used is None or (leaked is None and row.mechanism != ORIGINAL):
+                continue
+            about: dict[str, Any] = {"mechanism": row.mechanism, "epsilon": row.epsilon}
+            useful.append(Result.of("frontier", self.utility, used, **about))
+            if leaked is not None:
+                leaking.append(Result.of("frontier", self.utility, leaked, **about))
+        results = Results(useful), Results(leaking)
+        return draw_frontier(*results, self.utility_name, ATTACKS[attack])
 
     def report(self) -> str:
         """Return a page with the sentences, the pictures and the table, as one HTML file.
@@ -288,6 +276,9 @@ class Comparison:
         from hf_dxprivacy.report.html import rendered
 
         heads, cells = self.table()
+        # What fits a telephone.
+        attack = "author_adaptive" if "author" in self.attacks else "b1"
+        short = ("mechanism", "epsilon", "stays", self.utility, attack, "verified")
         return rendered(
             "comparison.html",
             version=__version__,
@@ -295,45 +286,37 @@ class Comparison:
             pictures=[self.figure(attack) for attack in self.attacks],
             heads=heads,
             rows=list(zip(self.rows, cells, strict=True)),
-            short=self._short(heads),
+            short=[name for name in short if name in heads],
             figures={heads[name]: FIGURES[name] for name in FIGURES if name in heads},
         )
-
-    def _short(self, heads: Mapping[str, str]) -> list[str]:
-        """Return the columns that fit a telephone."""
-        first = "author_adaptive" if "author" in self.attacks else "b1"
-        wanted = ("stays", self.utility, first)
-        return ["mechanism", "epsilon", *(name for name in wanted if name in heads), "verified"]
 
 
 def _plain(row: Compared) -> dict[str, Any]:
     """Return what is neither a figure nor a sample."""
-    return {
-        f.name: getattr(row, f.name) for f in fields(row) if f.name not in ("figures", "samples")
-    }
+    return {name: value for name, value in vars(row).items() if name not in ("figures", "samples")}
 
 
 def _cells(row: Compared, heads: Mapping[str, str]) -> dict[str, str]:
     """Return the cells of a row of the table."""
-    plain = row.mechanism == ORIGINAL
-    cells = {
-        "mechanism": "original" if plain else row.mechanism,
-        "epsilon": "" if row.epsilon is None else f"{row.epsilon:.4g}",
-        "verified": "" if plain else _mark(row),
-        "local": "" if plain else _bound(row.local),
-        "text": "" if plain else _bound(row.local_text),
-    }
+    cells = {"mechanism": "original", "epsilon": "", "verified": "", "local": "", "text": ""}
+    if row.mechanism != ORIGINAL:
+        mark = MARKS.get(row.verified, "–")
+        if row.local == math.inf and row.verified in (EXACT, BY_DRAWS):
+            mark = "in part"  # finite for some pairs only
+        cells = {
+            "mechanism": row.mechanism,
+            "epsilon": "" if row.epsilon is None else f"{row.epsilon:.4g}",
+            "verified": mark,
+            "local": _bound(row.local),
+            "text": _bound(row.local_text),
+        }
+    formats = {"readability": ".1f", "gain": "+.2f"}
     for name in heads:
         if name not in cells:
             value = row.value(name)
-            cells[name] = "–" if value is None else _share(value, name)
+            shown = "–" if value is None else format(value, formats.get(name, ".3f"))
+            cells[name] = shown.replace("-", "−") if name == "gain" else shown
     return cells
-
-
-def _mark(row: Compared) -> str:
-    """Return how a claim was verified: in part, where it is finite for some pairs only."""
-    mark = MARKS.get(row.verified, "–")
-    return "in part" if row.local == math.inf and mark in ("exact", "draws") else mark
 
 
 def _bound(value: float | None) -> str:
@@ -342,19 +325,9 @@ def _bound(value: float | None) -> str:
     return upward(value, 3) if value < 1000 else f"{math.ceil(value):,}"
 
 
-def _share(value: float, name: str) -> str:
-    if name == "readability":
-        return f"{value:.1f}"
-    return f"{value:+.2f}".replace("-", "−") if name == "gain" else f"{value:.3f}"
-
-
 def _aligned(heads: Mapping[str, str], rows: Sequence[Mapping[str, str]]) -> list[str]:
-    table = [dict(heads), *rows]
-    widths = {name: max(len(row[name]) for row in table) for name in heads}
-    first, *others = heads
+    table = [[row[name] for name in heads] for row in (heads, *rows)]
+    first, *widths = (max(map(len, column)) for column in zip(*table, strict=True))
     return [
-        "  ".join(
-            [row[first].ljust(widths[first]), *(row[name].rjust(widths[name]) for name in others)]
-        )
-        for row in table
+        "  ".join([cell.ljust(first), *(map(str.rjust, others, widths))]) for cell, *others in table
     ]
