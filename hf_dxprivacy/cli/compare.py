@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,40 +85,33 @@ def compare(args: argparse.Namespace) -> None:
         for path in filter(None, (args.output, args.report)):
             check_output(path, args.overwrite)
     pools = None if args.pool is None else [name for name in args.pool if name != "none"]
+    columns = ("text_column", "label_column", "user_column")
+    options = ("space", "model", "encoder", "sample", "quick", "releases", "resume", "seed")
     found = compared(
         _read(args),
-        text_column=args.text_column,
-        label_column=args.label_column,
-        user_column=args.user_column,
-        space=args.space,
         mechanisms=args.mechanism or None,
         epsilon=args.epsilon or None,
         pools=pools,
-        model=args.model,
-        encoder=args.encoder,
-        sample=args.sample,
-        quick=args.quick,
-        releases=args.releases,
-        resume=args.resume,
-        seed=args.seed,
+        **{name: getattr(args, name) for name in (*columns, *options)},
     )
     print(found)
     if args.output:
         with replacing(args.output, overwrite=args.overwrite) as file:
-            _writer(found, args.output.suffix)(file)
+            _write(found, args.output.suffix, file)
     if args.report:
         with replacing(args.report, overwrite=args.overwrite) as file:
             file.write(found.report().encode())
         print(f"\nreport: {args.report}", file=sys.stderr)
 
 
-def _writer(found: Any, ending: str) -> Any:
-    """Return what writes the result in a format."""
+def _write(found: Any, ending: str, file: Any) -> None:
+    """Write the result in a format."""
     if ending in (".md", ".json"):
-        text = found.to_markdown() if ending == ".md" else found.to_json()
-        return lambda file: file.write(text.encode())
-    frame = found.to_dataset().to_pandas()
-    return partial(frame.to_csv, index=False) if ending == ".csv" else frame.to_parquet
+        file.write((found.to_markdown() if ending == ".md" else found.to_json()).encode())
+    elif ending == ".csv":
+        found.to_dataset().to_pandas().to_csv(file, index=False)
+    else:
+        found.to_dataset().to_pandas().to_parquet(file)
 
 
 def _read(args: argparse.Namespace) -> "Dataset":
@@ -135,14 +127,11 @@ def _read(args: argparse.Namespace) -> "Dataset":
     cells: dict[str, list[Any]] = {name: [] for name in names}
     with open_reader(source, Columns(names, names, any_type=True)) as reader:
         for batch in reader.batches(1000):
+            rows = batch if isinstance(batch, list) else batch.to_pylist()
             for name in names:
-                if isinstance(batch, list):
-                    cells[name] += [row.get(name) for row in batch]
-                else:
-                    cells[name] += batch.column(name).to_pylist()
-    for name in names:
-        if name != args.text_column:
-            cells[name] = [None if cell is None else str(cell) for cell in cells[name]]
+                cells[name] += [row.get(name) for row in rows]
+    for name in set(names) - {args.text_column}:
+        cells[name] = [None if cell is None else str(cell) for cell in cells[name]]
     if not all(cell is None or isinstance(cell, str) for cell in cells[args.text_column]):
         raise UsageError(f"{args.input}: expected texts in column {args.text_column!r}")
     return Dataset.from_dict(cells)

@@ -46,12 +46,9 @@ SHIFT = 2.7
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A way to release texts.
+    """A way to release texts, by anything with ``privatize(texts)``; None leaves them as they are.
 
-    Attributes:
-        name: Of its curve: a mechanism, a pool, or what a foreign one is called.
-        epsilon: ε as asked for; None where there is none.
-        privatizer: Anything with ``privatize(texts)``; None for texts as they are.
+    `name` is that of a curve: a mechanism, a pool, or what a foreign one is called.
     """
 
     name: str
@@ -87,25 +84,20 @@ class Candidate:
     @property
     def unit(self) -> str:
         """What one bound is for, and how a release is made: by word, sentence or text."""
-        if self.privatizer is None:
-            return "word"
         if isinstance(self.privatizer, Privatizer):
             return str(self.privatizer.guarantee.unit)
-        return str(getattr(self.privatizer, "unit", "text"))
+        return "word" if self.privatizer is None else str(getattr(self.privatizer, "unit", "text"))
 
     @property
     def claim(self) -> str:
         """The guarantee as it is claimed."""
-        if self.privatizer is None:
-            return "none"
-        if not isinstance(self.privatizer, Privatizer):
-            claim = getattr(self.privatizer, "claim", math.inf)
-            if callable(claim):
-                return f"a bound of its own for any two {self.unit}s"
-            bound = f"ε = {upward(claim)} for any two {self.unit}s"
-            return bound if math.isfinite(claim) else "none"
-        found = self.privatizer.guarantee
-        return f"ε = {upward(found.epsilon)} per unit of {found.metric}, for each {found.unit}"
+        if isinstance(self.privatizer, Privatizer):
+            found = self.privatizer.guarantee
+            return f"ε = {upward(found.epsilon)} per unit of {found.metric}, for each {found.unit}"
+        if self.local is None:
+            return f"a bound of its own for any two {self.unit}s"
+        finite = math.isfinite(self.local)
+        return f"ε = {upward(self.local)} for any two {self.unit}s" if finite else "none"
 
     @property
     def local(self) -> float | None:

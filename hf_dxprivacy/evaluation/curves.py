@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +103,9 @@ def difference(first: Curve, second: Curve, confidence: float = 0.95) -> Differe
         each += sign * (weights @ curve.utility)
         variance += float((weights * curve.slopes) ** 2 @ curve.variance)
     error, quantile = _error(each, first.parts, confidence)
-    uncertain = math.sqrt(variance) * float(_stats().norm.ppf(0.5 + confidence / 2.0))
+    uncertain = math.sqrt(variance) * float(
+        require("scipy.stats", EXTRA).norm.ppf(0.5 + confidence / 2.0)
+    )
     half, mean = math.hypot(quantile * error, uncertain), float(each.mean())
     around = Interval(mean, mean - half, mean + half)
     return Difference(first.name, second.name, around, float(low), float(high))
@@ -119,22 +120,14 @@ def _error(each: Reals, parts: Reals, confidence: float) -> tuple[float, float]:
         return math.inf, 1.0
     errors = [float(values.std(ddof=1)) / math.sqrt(len(values)) for values in over]
     error, freedom = max(zip(errors, (len(values) - 1 for values in over), strict=True))
-    return error, float(_stats().t.ppf(0.5 + confidence / 2.0, freedom))
-
-
-def _stats() -> Any:
-    return require("scipy.stats", EXTRA)
+    return error, float(require("scipy.stats", EXTRA).t.ppf(0.5 + confidence / 2.0, freedom))
 
 
 def headline(curves: Sequence[Curve], kept: str, attack: str) -> str:
     """Say in a sentence which mechanism keeps most at the same success of an attack.
 
-    Args:
-        curves: One for each mechanism.
-        kept: What the utility is, such as "accuracy".
-        attack: What is equal, such as "success of the author attack".
+    `kept` and `attack` are words, such as "accuracy" and "success of the author attack".
     """
-    at = f"At the same {attack}"
     if len(curves) < 2:
         return "There are no two mechanisms to compare."
     # All intervals hold together with 95 %: the best one is chosen by them.
@@ -167,33 +160,24 @@ def headline(curves: Sequence[Curve], kept: str, attack: str) -> str:
     if ahead:
         parts.append(f"{best} keeps more {kept} than {_listed(ahead)}")
     if behind:
-        parts.append(
-            f"{'less than' if ahead else f'{best} keeps less {kept} than'} {_listed(behind)}"
-        )
+        less = "less than" if ahead else f"{best} keeps less {kept} than"
+        parts.append(f"{less} {_listed(behind)}")
     if level:
         who = "between it and" if parts else f"between {best} and"
         parts.append(f"no difference in {kept} is shown {who} {_listed(level)}")
-    apart = [c for c in curves if c.name != best and (best, c.name) not in pairs]
-    parts += [f"{_elsewhere(curve)}, where {best} was not measured" for curve in apart]
-    return f"{at}, {'; '.join(parts)}."
+    for curve in curves:
+        if curve.name != best and (best, curve.name) not in pairs:
+            means = curve.utility.mean(axis=1)
+            ends = [f"{means[k]:.2f} at {curve.attack[k]:.3g}" for k in (0, -1)]
+            where = " to ".join(dict.fromkeys(ends))
+            parts.append(f"{curve.name} keeps {where}, where {best} was not measured")
+    return f"At the same {attack}, {'; '.join(parts)}."
 
 
 def _listed(found: Sequence[Difference]) -> str:
-    return _and([f"{d.second} ({_points(d.utility)})" for d in found])
-
-
-def _elsewhere(curve: Curve) -> str:
-    """Say where a curve is: from its least attack to its largest."""
-    kept = curve.utility.mean(axis=1)
-    ends = [f"{kept[at]:.2f} at {curve.attack[at]:.3g}" for at in (0, -1)]
-    return f"{curve.name} keeps {' to '.join(dict.fromkeys(ends))}"
-
-
-def _points(found: Interval) -> str:
-    """Return a difference of shares in points, with its interval."""
-    low, high = (f"{100.0 * end:+.1f}" for end in (found.low, found.high))
-    return f"{100.0 * found.value:+.1f} points, {low} to {high}".replace("-", "−")
-
-
-def _and(names: Sequence[Any]) -> str:
+    """Return names with differences of shares in points, and their intervals."""
+    names = []
+    for d in found:
+        mean, low, high = (f"{100.0 * end:+.1f}".replace("-", "−") for end in d.utility)
+        names.append(f"{d.second} ({mean} points, {low} to {high})")
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -156,11 +156,8 @@ def compare(
     pools = builtin_pools() if pools is None else pools
     bounds = QUICK_BOUNDS if quick else BOUNDS
     chosen = list(candidates(space, mechanisms, epsilon, pools, others, seed, bounds))
-    about = {
-        "data": material.digest,
-        "settings": repr((effort, model, named, releases)),
-        "seed": seed,
-    }
+    settings = repr((effort, model, named, releases))
+    about = {"data": material.digest, "settings": settings, "seed": seed}
     kept = None if resume is None else Checkpoint(resume, about)
     found = []
     with tqdm(total=len(chosen), delay=1.0, disable=not progress or None) as bar:
@@ -179,8 +176,7 @@ def _seed(seed: int | None, resume: str | Path | None) -> int:
     if seed is not None:
         require_at_least(0, seed=seed)
         return seed
-    about = None if resume is None else Path(resume) / "about.json"
-    if about is not None and about.exists():
+    if resume is not None and (about := Path(resume) / "about.json").exists():
         return int(read_json(about, "expected a comparison")["seed"])
     return secrets.randbits(62)
 
@@ -237,13 +233,8 @@ def _verified(candidate: Candidate, bench: Bench) -> tuple[str, str]:
     effort, rng = bench.effort, bench.rng("verification")
     if candidate.mechanism is None:
         return _verified_by_runs(candidate, effort, rng, bench.inputs(candidate.unit))
-    check = partial(
-        *(verify_guarantee, candidate.mechanism),
-        inputs=effort.inputs,
-        draws=effort.draws,
-        alpha=FALSE_ALARM,
-        rng=rng,
-    )
+    looks: dict[str, Any] = {"inputs": effort.inputs, "draws": effort.draws, "rng": rng}
+    check = partial(verify_guarantee, candidate.mechanism, alpha=FALSE_ALARM, **looks)
     try:
         try:
             found = check()
@@ -292,11 +283,7 @@ def _release(
 
 
 def _kept(store: Checkpoint, key: str, measure: Callable[[], Compared]) -> Compared:
-    """Return a row that the folder has, or measure it and keep it.
-
-    Raises:
-        ArtifactError: If its file is damaged.
-    """
+    """Return a row that the folder has, or measure it and keep it."""
     path = store.folder / f"row-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
     if not path.exists():
         row = measure()
@@ -360,10 +347,10 @@ def _comparison(
 
 def _with_gain(comparison: Comparison, row: Compared) -> Compared:
     """Add U/U₀ − P/P₀ by the attack of the headline, where all of it was measured."""
-    attack, utility, original = comparison.attacks[:1], comparison.utility, comparison.rows[0]
-    leaked, reference = (
-        comparison.leaked(each, attack[0]) if attack else None for each in (row, original)
-    )
+    if not comparison.attacks:
+        return row
+    attack, utility, original = comparison.attacks[0], comparison.utility, comparison.rows[0]
+    leaked, reference = (comparison.leaked(each, attack) for each in (row, original))
     used, plain = row.value(utility), original.value(utility)
     if used is None or not plain or leaked is None or not reference or not reference.value:
         return row

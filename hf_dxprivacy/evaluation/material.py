@@ -29,27 +29,16 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """Texts that are released, and what is measured on which of them.
-
-    Attributes:
-        texts: All texts that are released.
-        sample: Positions of the texts of the sample.
-        classes: (len(texts),) int64 class of each text of the sample, −1 where there is none.
-        labels: Names of the classes; empty if no task is measured.
-        known: Positions of texts whose authors the attacker knows.
-        asked: Positions of texts that the attacker attributes.
-        owners: Who wrote each text, for the texts of `known` and `asked`.
-        notes: What was left out, and why.
-    """
+    """Texts that are released, and what is measured on which of them, by their positions."""
 
     texts: list[str]
     sample: Ids
-    classes: Ids
-    labels: tuple[str, ...]
-    known: Ids
-    asked: Ids
-    owners: tuple[str, ...]
-    notes: tuple[str, ...]
+    classes: Ids  # (len(texts),) of the sample; −1 where there is none
+    labels: tuple[str, ...]  # names of the classes; empty if no task is measured
+    known: Ids  # texts whose authors the attacker knows
+    asked: Ids  # texts that the attacker attributes
+    owners: tuple[str, ...]  # who wrote each text, for those of `known` and `asked`
+    notes: tuple[str, ...]  # what was left out, and why
 
     @property
     def labelled(self) -> Ids:

@@ -38,29 +38,17 @@ Fresh = Callable[[Sequence[str], int], list[str]]
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is looked at, at most. Kept comparisons are told apart by its `repr`.
+    """How much is looked at, at most. Kept comparisons are told apart by its `repr`."""
 
-    Attributes:
-        rows: Of the sample.
-        words: Of the sample, about.
-        users: Of the author attack.
-        subsets: Of the features, in the author attack.
-        guessed: Most frequent words that the Bayes adversary tells apart.
-        inputs: Words whose laws are compared to verify a claim.
-        draws: By which claims are verified where no law is known.
-        members: Texts of the membership attack; 0 for none.
-        seconds: That draws from a program may take, about.
-    """
-
-    rows: int = 5000
-    words: int = 200_000
-    users: int = 50
-    subsets: int = 50
-    guessed: int = 1000
-    inputs: int = 100
-    draws: int = 200_000
-    members: int = 2000
-    seconds: float = 60.0
+    rows: int = 5000  # of the sample
+    words: int = 200_000  # of the sample, about
+    users: int = 50  # of the author attack
+    subsets: int = 50  # of the features, in the author attack
+    guessed: int = 1000  # most frequent words that the Bayes adversary tells apart
+    inputs: int = 100  # words whose laws are compared to verify a claim
+    draws: int = 200_000  # by which claims are verified where no law is known
+    members: int = 2000  # texts of the membership attack; 0 for none
+    seconds: float = 60.0  # that draws from a program may take, about
 
 
 QUICK = Effort(
@@ -203,10 +191,8 @@ class Bench:
     def scores(self, released: list[str], unit: str, fresh: Fresh | None = None) -> Found:
         """Return all figures of one release of the texts.
 
-        Args:
-            released: As many texts.
-            unit: "word" if it was made word by word.
-            fresh: Releases texts anew for a part; None where that would take too long.
+        Words are compared if `unit` is "word". `fresh` releases texts anew for a part; it is None
+        where that would take too long.
         """
         found = self._kept(released) if unit == "word" else {}
         if self.learner is not None:
@@ -350,14 +336,14 @@ class Bench:
         found.setdefault("author_adaptive", found["author"])
         return found
 
-    @cached_property
-    def _encoded(self) -> Values:
-        return self._encode(self.material.texts)
-
     def _encode(self, texts: Sequence[str]) -> Values:
         assert self.encoder is not None
         vectors: Values = self.encoder.encode_public(self._of_sample(texts))
         return vectors
+
+    @cached_property
+    def _encoded(self) -> Values:
+        return self._encode(self.material.texts)
 
     @cached_property
     def _perplexity(self) -> float:
