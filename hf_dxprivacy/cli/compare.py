@@ -118,19 +118,14 @@ def _read(args: argparse.Namespace) -> "Dataset":
     """Read the columns that are named; labels and users become texts."""
     from datasets import Dataset
 
-    from hf_dxprivacy.files.readers import Columns, find_input, open_reader
+    from hf_dxprivacy.files.readers import find_input, read_columns
 
     with usage():
         source = find_input(args.input, split=None if Path(args.input).exists() else args.split)
     named = (args.text_column, args.label_column, args.user_column)
     names = tuple(dict.fromkeys(filter(None, named)))
-    cells: dict[str, list[Any]] = {name: [] for name in names}
-    with open_reader(source, Columns(names, names, any_type=True)) as reader:
-        for batch in reader.batches(1000):
-            rows = batch if isinstance(batch, list) else batch.to_pylist()
-            for name in names:
-                cells[name] += [row.get(name) for row in rows]
-    for name in set(names) - {args.text_column}:
+    cells = dict(zip(names, read_columns(source, names), strict=True))
+    for name in names[1:]:
         cells[name] = [None if cell is None else str(cell) for cell in cells[name]]
     if not all(cell is None or isinstance(cell, str) for cell in cells[args.text_column]):
         raise UsageError(f"{args.input}: expected texts in column {args.text_column!r}")

@@ -103,9 +103,8 @@ def difference(first: Curve, second: Curve, confidence: float = 0.95) -> Differe
         each += sign * (weights @ curve.utility)
         variance += float((weights * curve.slopes) ** 2 @ curve.variance)
     error, quantile = _error(each, first.parts, confidence)
-    uncertain = math.sqrt(variance) * float(
-        require("scipy.stats", EXTRA).norm.ppf(0.5 + confidence / 2.0)
-    )
+    normal = require("scipy.stats", EXTRA).norm
+    uncertain = math.sqrt(variance) * float(normal.ppf(0.5 + confidence / 2.0))
     half, mean = math.hypot(quantile * error, uncertain), float(each.mean())
     around = Interval(mean, mean - half, mean + half)
     return Difference(first.name, second.name, around, float(low), float(high))

@@ -232,7 +232,7 @@ def _verified(candidate: Candidate, bench: Bench) -> tuple[str, str]:
     """Return whether the claim of a candidate was verified, and how, in a sentence."""
     effort, rng = bench.effort, bench.rng("verification")
     if candidate.mechanism is None:
-        return _verified_by_runs(candidate, effort, rng, bench.inputs(candidate.unit))
+        return _verified_by_runs(candidate, bench, rng)
     looks: dict[str, Any] = {"inputs": effort.inputs, "draws": effort.draws, "rng": rng}
     check = partial(verify_guarantee, candidate.mechanism, alpha=FALSE_ALARM, **looks)
     try:
@@ -254,9 +254,10 @@ def _verified(candidate: Candidate, bench: Bench) -> tuple[str, str]:
 
 
 def _verified_by_runs(
-    candidate: Candidate, effort: Effort, rng: np.random.Generator, inputs: list[str]
+    candidate: Candidate, bench: Bench, rng: np.random.Generator
 ) -> tuple[str, str]:
     """Verify what is claimed of a program by as many draws as it has time for."""
+    effort, inputs = bench.effort, bench.inputs(candidate.unit)
     claim = getattr(candidate.privatizer, "claim", math.inf)
     if not callable(claim) and not math.isfinite(claim):
         return OPEN, "nothing is claimed"
@@ -307,10 +308,8 @@ def _comparison(
     plain, material = rows[0].figures, bench.material
     utility = next(name for name in ("trained", "similarity", "kept") if name in plain)
     weak: tuple[str, ...] = ()
-    about = [
-        f"measured on {len(material.sample):,} texts of {bench.median_words:.0f} words in the "
-        "median"
-    ]
+    size = f"{len(material.sample):,} texts of {bench.median_words:.0f} words in the median"
+    about = [f"measured on {size}"]
     if material.labels:
         classes = material.classes[material.labelled]
         most = float(np.bincount(classes).max() / len(classes))
@@ -339,9 +338,8 @@ def _comparison(
             "taken at the ε where about 10, 30, 50 and 80 % of running words stay, worked out from "
             "the public space alone; pools at bounds for the whole text"
         )
-    bare = Comparison(
-        tuple(rows), utility, weak, bench.parts(utility), (*about, *CAUTIONS), tuple(notes)
-    )
+    about += CAUTIONS
+    bare = Comparison(tuple(rows), utility, weak, bench.parts(utility), tuple(about), tuple(notes))
     return replace(bare, rows=tuple(_with_gain(bare, row) for row in rows))
 
 

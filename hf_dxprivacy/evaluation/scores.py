@@ -364,8 +364,7 @@ def combined(runs: Sequence[Found]) -> tuple[dict[str, Interval], dict[str, Valu
             figures[name] = mean_interval(values)
             continue
         samples[name] = mean = np.mean(values, axis=0)
-        shares = np.isin(mean, (0.0, 1.0)).all()
-        figures[name] = (
-            share_interval(int(mean.sum()), len(mean)) if shares else mean_interval(mean)
-        )
+        figures[name] = mean_interval(mean)
+        if np.isin(mean, (0.0, 1.0)).all():
+            figures[name] = share_interval(int(mean.sum()), len(mean))
     return figures, samples
