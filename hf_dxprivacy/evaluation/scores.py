@@ -124,9 +124,8 @@ def create_learner(model: str | None, space: EmbeddingSpace, classes: int, seed:
     name = model or ("vectors" if space.metric == "euclidean" else "tfidf")
     texts = partial(np.array, dtype=object)
     if name not in ("vectors", "tfidf"):
-        tuned = FineTuned(name, classes, seed)
         # A model that takes minutes is tested on the first part alone.
-        return Learner(texts, lambda: tuned, parts=1)
+        return Learner(texts, lambda: FineTuned(name, classes, seed), parts=1)
     pipeline = require("sklearn.pipeline", EXTRA).make_pipeline
     linear = partial(require("sklearn.linear_model", EXTRA).LogisticRegression, max_iter=1000)
     if name == "vectors":

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import tiny_models
 from chromium import open_browser, requests_of, scrolls_sideways
 
 from hf_dxprivacy.cli.main import main
+from hf_dxprivacy.evaluation.scores import create_learner
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 
@@ -126,3 +128,9 @@ def test_the_page_stands_alone_and_fits_the_window(folder: Path, width: int) -> 
         assert page.locator("table.full tbody tr").count() == 7
         assert not scrolls_sideways(page)
         assert all(address.startswith(("file:", "data:")) for address in requests)
+
+
+def test_models_trained_on_originals_and_on_releases_are_two() -> None:
+    space = EmbeddingSpace.from_vectors(["a", "b"], [[0.0, 1.0], [1.0, 0.0]])
+    learner = create_learner(str(tiny_models.minilm()), space, classes=2, seed=3)
+    assert learner.make() is not learner.make()

@@ -16,12 +16,13 @@ HOUSE = runpy.run_path(str(ROOT / "scripts" / "house.py"))
 # Figure of scripts/house.py: the most it may be.
 LIMITS = {
     # Goal: 20,000 for the features of version 0.2. Since then trees, shapes, "hierarchical" and
-    # "krr" took 1,700, whole sentences 1,000.
-    "lines": 26_500,
-    "core lines": 13_900,  # goal: 9,000, without these
-    "core modules": 69,  # goal: 60
+    # "krr" took 1,700, whole sentences 2,600, the comparison 2,000, claims of other programs and
+    # readability 900, mechanisms of other papers 750, posteriors 700, chats 550, the page 400.
+    "lines": 33_300,
+    "core lines": 16_600,  # goal: 9,000, without these
+    "core modules": 79,  # goal: 60
     "entries": 25,
-    "layers": 8,
+    "layers": 9,  # the comparison reads audits and reports, and is above them
     "exemptions": 0,
     "repeated names": 0,
 }
@@ -29,9 +30,9 @@ LIMITS = {
 # Distinct functions and modules that a call goes through once it is warm. Draws are fresh, so that
 # a rare path may add a function.
 PATH_LIMITS = {
-    "privatizer(batch)": (50, 11),  # 41, 10 if no bound fails to decide; goal: 45, 8
+    "privatizer(batch)": (50, 12),  # 41, 11 if no bound fails to decide; goal: 45, 8
     "from_pretrained": (72, 21),  # nearly all of them check what is loaded; goal: 40, 12
-    "hf-dxprivacy privatize": (260, 35),  # goal: 120, 20
+    "hf-dxprivacy privatize": (260, 36),  # words or sentences, and chats; goal: 120, 20
     "suggest_epsilon": (70, 16),
     "save_pretrained": (57, 17),  # a reference to the space is made by a module of its own
 }
