@@ -73,7 +73,8 @@ class Compared:
         local: Claim as pure local DP of one unit; ∞ for no bound, None if unknown.
         local_text: The same for a text of the median number of words.
         in_clear: What is released as it is.
-        figures: By the names in `FIGURES`, as far as they were measured.
+        figures: By the names in `FIGURES`, as far as they were measured. "b1" and "b10" are lower
+            bounds, with 1 as the upper end, for a mechanism whose law is known by draws only.
         samples: Figures of single texts, for intervals of differences. As private as the texts.
     """
 
@@ -92,6 +93,11 @@ class Compared:
     def value(self, name: str) -> float | None:
         """Return a figure, None if it was not measured."""
         return self.figures[name].value if name in self.figures else None
+
+    def is_lower_bound(self, name: str) -> bool:
+        """Tell whether the best adversary may have more than a figure says."""
+        found = self.figures.get(name) if name in ("b1", "b10") else None
+        return found is not None and found.value < found.high == 1.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but `samples` as JSON-ready values; ∞ becomes "inf"."""
@@ -167,6 +173,8 @@ class Comparison:
         if attack == "local":
             bound = math.inf if row.local_text is None else row.local_text
             return Interval(bound, bound, bound) if math.isfinite(bound) else None
+        if row.is_lower_bound(attack):
+            return None  # an adversary that may be beaten says nothing about who hides more
         names = ("author", "author_adaptive") if attack == "author" else (attack,)
         found = [row.figures[name] for name in names if name in row.figures]
         return max(found, key=lambda interval: interval.value) if found else None
@@ -315,7 +323,8 @@ def _cells(row: Compared, heads: Mapping[str, str]) -> dict[str, str]:
         if name not in cells:
             value = row.value(name)
             shown = "–" if value is None else format(value, formats.get(name, ".3f"))
-            cells[name] = shown.replace("-", "−") if name == "gain" else shown
+            shown = shown.replace("-", "−") if name == "gain" else shown
+            cells[name] = f"≥ {shown}" if row.is_lower_bound(name) else shown
     return cells
 
 

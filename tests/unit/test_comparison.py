@@ -284,6 +284,22 @@ def test_bad_input_is_refused_and_no_text_is_quoted(euclidean_space: EmbeddingSp
         compare(data, space=euclidean_space, releases=0)
 
 
+def test_an_adversary_who_learns_the_law_from_draws_is_a_lower_bound(
+    euclidean_space: EmbeddingSpace,
+) -> None:
+    data = labelled(euclidean_space, 60).select_columns(["text", "label"])
+    epsilons = {"laplace": [5.0, 20.0], "krr": [2.0, 6.0]}
+    found = run(
+        data, euclidean_space, mechanisms=["laplace", "krr"], epsilon=epsilons, label_column="label"
+    )
+    bounds = {row.mechanism for row in found.rows if row.is_lower_bound("b1")}
+    assert bounds == {"laplace"}
+    with pytest.raises(InvalidValueError, match="expected first to be one of 'krr'"):
+        found.difference("laplace", "krr", "b1")
+    assert "b1 and b10 of laplace are lower bounds" in " ".join(found.notes)
+    assert "≥ 0." in str(found)
+
+
 def _nothing(self: object, texts: Sequence[str]) -> list[str]:
     return []
 
