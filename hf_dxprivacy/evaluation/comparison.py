@@ -4,12 +4,12 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import require_one_of
 from hf_dxprivacy.evaluation.curves import Curve, Difference, difference, headline
 from hf_dxprivacy.guarantee import upward
@@ -135,7 +135,7 @@ class Comparison:
         accused = f"CLAIM NOT TRUE: {', '.join(false)}. " if false else ""
         return accused + self.sentences[0]
 
-    @cached_property
+    @lazy_property
     def sentences(self) -> tuple[str, ...]:
         """The result at the same success of each attack, and at the same bound of a text."""
         return tuple(
@@ -143,7 +143,7 @@ class Comparison:
             for attack in self.attacks
         )
 
-    @cached_property
+    @lazy_property
     def attacks(self) -> tuple[str, ...]:
         """What mechanisms can be compared at the same of, the first one first: in `ATTACKS`."""
         return tuple(

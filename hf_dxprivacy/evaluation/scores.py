@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy._runtime import require
+from hf_dxprivacy._runtime import lazy_property, require
 from hf_dxprivacy.audit import author_attribution, membership_inference
 from hf_dxprivacy.audit.inputs import blocks
 from hf_dxprivacy.errors import InvalidValueError
@@ -152,23 +152,23 @@ class Bench:
     readability: Any
     seed: int
 
-    @cached_property
+    @lazy_property
     def _words(self) -> list[list[str]]:
         return words_of(self._of_sample(self.material.texts))
 
-    @cached_property
+    @lazy_property
     def median_words(self) -> float:
         """Median number of words of a text of the sample."""
         return float(np.median([len(words) for words in self._words]))
 
-    @cached_property
+    @lazy_property
     def frequencies(self) -> dict[str, float]:
         """How often each word that the space has occurs in the sample, the most frequent first."""
         counts = Counter(word for words in self._words for word in words).most_common()
         known = [(word, float(n)) for word, n in counts if word in self.space]
         return dict(known[: self.effort.guessed])
 
-    @cached_property
+    @lazy_property
     def unknown_share(self) -> float:
         """Share of running words that the space lacks."""
         words = [word for words in self._words for word in words]
@@ -241,7 +241,7 @@ class Bench:
         found["kept"] = np.where(same, kept, np.nanmean(kept))
         return found
 
-    @cached_property
+    @lazy_property
     def _reach(self) -> Values:
         """Distance of the 100th nearest word of each word; NaN until it is asked for."""
         return np.full(len(self.space), np.nan)
@@ -256,7 +256,7 @@ class Bench:
         distances = self.space.pair_distances(before, after)
         return np.asarray(distances <= self._reach[before] * (1.0 + 1e-6))
 
-    @cached_property
+    @lazy_property
     def _folds(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Places among the labelled texts to train with and to test with."""
         assert self.learner is not None
@@ -268,7 +268,7 @@ class Bench:
         )
         return list(split.split(np.zeros(len(classes)), classes))[: self.learner.parts]
 
-    @cached_property
+    @lazy_property
     def _plain(self) -> tuple[Any, list[Any]]:
         """Features of the texts as they are, and the classifiers that they train."""
         assert self.learner is not None
@@ -340,11 +340,11 @@ class Bench:
         vectors: Values = self.encoder.encode_public(self._of_sample(texts))
         return vectors
 
-    @cached_property
+    @lazy_property
     def _encoded(self) -> Values:
         return self._encode(self.material.texts)
 
-    @cached_property
+    @lazy_property
     def _perplexity(self) -> float:
         return float(self.readability.perplexity(self._of_sample(self.material.texts)))
 

@@ -21,7 +21,9 @@ def folder(
     tmp_path: Path, euclidean_space: EmbeddingSpace, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
     """Work in a folder with a space and texts, whose words tell label and author."""
-    euclidean_space.build_hierarchy("average", False).save_pretrained(tmp_path / "space")
+    # Anew, since other tests may have worked out levels for the space that they share.
+    space = EmbeddingSpace.from_vectors(euclidean_space.words, euclidean_space.vectors)
+    space.build_hierarchy("average", False).save_pretrained(tmp_path / "space")
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
     with (tmp_path / "in.csv").open("w", encoding="utf-8", newline="") as file:

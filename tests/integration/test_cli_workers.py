@@ -39,7 +39,11 @@ def same_rows(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("mechanism", sorted(set(MECHANISMS) - {"hierarchical", "hyperbolic"}))
+# The others need trees, balls or another range of ε; the golden net has draws of theirs.
+SEEDED = set(MECHANISMS) - {"hierarchical", "hyperbolic", "diffractor", "syntf", "truncated-gumbel"}
+
+
+@pytest.mark.parametrize("mechanism", sorted(SEEDED))
 def test_seeded_result_does_not_depend_on_the_batch_size(
     same_rows: Path, euclidean_space: EmbeddingSpace, mechanism: str
 ) -> None:

@@ -57,7 +57,7 @@ def _quiet() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def pool() -> SentencePool:
     # Numbers and names, for refilling.
-    sentences = [f"{s}, said Susan, {k} times" for k, s in enumerate(SENTENCES, 10)]
+    sentences = [f"{s} and {s}, said Susan, {k} times" for k, s in enumerate(SENTENCES, 10)]
     labels = [SUBJECTS.index(label) for label in LABELS]
     return SentencePool.from_sentences(sentences, small_words(), labels=labels, progress=False)
 

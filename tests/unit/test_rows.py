@@ -114,7 +114,7 @@ def test_other_tokens_are_refused_by_type_alone(token: object) -> None:
 
 @pytest.mark.parametrize("cell", [{"en": "secret"}, [{"role": "user", "content": "secret"}]])
 def test_what_to_do_with_chats_and_translations(cell: object) -> None:
-    with pytest.raises(InvalidTypeError, match=r"a dict; .* privatizer\.privatize\(\).* for chats"):
+    with pytest.raises(InvalidTypeError, match=r"a dict; name the path .*content.*privatize\(\)"):
         READER.read(cell)
 
 
