@@ -21,7 +21,7 @@ LIMITS = {
     "lines": 33_300,
     "core lines": 16_600,  # goal: 9,000, without these
     "core modules": 79,  # goal: 60
-    "entries": 25,
+    "entries": 26,  # with adapters for other tools
     "layers": 9,  # the comparison reads audits and reports, and is above them
     "exemptions": 0,
     "repeated names": 0,

@@ -1,0 +1,1 @@
+"""Adapters for other tools: Presidio, spaCy, datatrove, scikit-learn."""
