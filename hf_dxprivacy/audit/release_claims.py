@@ -46,7 +46,8 @@ class ClaimCheck:
     """Result of `verify_claim`.
 
     Attributes:
-        holds: Whether nothing was found that speaks against the claim. That is no proof of it.
+        holds: Whether nothing was found that speaks against the claim. That is no proof of it, and
+            without `evidence` only copies and shared noise were looked for.
         reason: What was found, in a sentence, which holds no text of the inputs.
         false_alarm: With which probability, at most, a true claim is said not to hold.
         runs: How many texts or words were released, at most.
@@ -68,7 +69,9 @@ class ClaimCheck:
         return asdict(self) | {"evidence": [check.to_dict() for check in self.evidence]}
 
     def __str__(self) -> str:
-        verdict = "no violation found" if self.holds else "CLAIM NOT TRUE"
+        verdict = "CLAIM NOT TRUE"
+        if self.holds:
+            verdict = "no violation found" if self.evidence else "not tested, no gross fault found"
         return f"{verdict}: {self.reason} (false alarms: {self.false_alarm:g} at most)"
 
 

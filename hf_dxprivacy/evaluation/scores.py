@@ -1,5 +1,6 @@
 """Figures of one release: what it keeps, what a classifier learns from it, who is recognized."""
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -22,6 +23,8 @@ from hf_dxprivacy.results import EXTRA, Interval, mean_interval, share_interval
 from hf_dxprivacy.sentences import SentenceEncoder
 from hf_dxprivacy.spaces import EmbeddingSpace
 
+# Parts of the texts, each tested by a model that the others trained.
+PARTS = 5
 # A word that is among so many nearest ones counts as near.
 NEAR = 100
 # A release with another number of words in more texts than this was not made word by word.
@@ -69,8 +72,8 @@ class Learner(NamedTuple):
 
     features: Callable[[Sequence[str]], NDArray[Any]]
     make: Callable[[], Any]
-    # Of the rows, each tested by a model that the others trained, and how many of them are tested.
-    parts: int = 5
+    # How many parts of the texts are tested.
+    parts: int = PARTS
 
 
 class FineTuned:
@@ -262,11 +265,14 @@ class Bench:
         assert self.learner is not None
         classes = self.material.classes[self.material.labelled]
         split = require("sklearn.model_selection", EXTRA).StratifiedKFold(
-            max(2, min(5, int(np.bincount(classes).min()))),
+            max(2, min(PARTS, int(np.bincount(classes).max()))),
             shuffle=True,
             random_state=int(self.rng("folds").integers(1 << 31)),
         )
-        return list(split.split(np.zeros(len(classes)), classes))[: self.learner.parts]
+        with warnings.catch_warnings():
+            # A class with fewer texts than parts; fewer parts would make all intervals wide.
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            return list(split.split(np.zeros(len(classes)), classes))[: self.learner.parts]
 
     @lazy_property
     def _plain(self) -> tuple[Any, list[Any]]:

@@ -162,10 +162,12 @@ def test_what_a_program_claims_is_held_to_its_draws(euclidean_space: EmbeddingSp
         External(honest.privatize, name="liar", claim=1.0),
         External(str.upper, name="copier", claim=lambda a, b: 1.0),
         External(str.upper, name="modest", claim=math.inf),
+        # No number of draws that there is time for could refute it.
+        External(honest.privatize, name="vague", claim=300.0),
     ]
     found = run(labelled(euclidean_space), euclidean_space, mechanisms=[], others=others)
     assert [row.verified for row in found.rows[1:]] == [
-        *("draws", "claim not true", "claim not true", "not checked")
+        *("draws", "claim not true", "claim not true", "not checked", "not checked")
     ]  # fmt: skip
     assert found.headline.startswith("CLAIM NOT TRUE: liar, copier. ")
 
@@ -302,6 +304,15 @@ def test_an_adversary_who_learns_the_law_from_draws_is_a_lower_bound(
 
 def _nothing(self: object, texts: Sequence[str]) -> list[str]:
     return []
+
+
+def test_a_rare_class_does_not_leave_fewer_parts(euclidean_space: EmbeddingSpace) -> None:
+    # With two parts the interval of their difference would span everything.
+    data = labelled(euclidean_space)
+    rare = data.remove_columns("label").add_column(
+        "label", ["c"] + [str(k % 2) for k in range(159)]
+    )
+    assert set(run(rare, euclidean_space, mechanisms=[]).parts) == {0, 1, 2, 3, 4}
 
 
 def test_twenty_rows_without_label_or_user_still_compare(euclidean_space: EmbeddingSpace) -> None:
