@@ -70,9 +70,10 @@ def parse_arguments() -> argparse.Namespace:
 
 def changes(before: str, after: str) -> list[bool]:
     """Tell for each word whether another one came out."""
-    reader = RowReader()
-    pairs = zip(reader.read_text(before).words, reader.read_text(after).words, strict=True)
-    return [old.lower() != new.lower() for old, new in pairs]
+    old, new = (RowReader().read_text(text) for text in (before, after))
+    if old.separators != new.separators:  # words such as "1837" and "13" join around a hyphen
+        return [True] * len(new)
+    return [a.lower() != b.lower() for a, b in zip(old, new, strict=True)]
 
 
 def show(label: str, before: str, after: str, width: int) -> None:

@@ -58,10 +58,10 @@ def features_of(released: Texts, privatizer: DxPrivatizer) -> tuple[Any, Any]:
 def aligned(plain: Texts, released: Texts, privatizer: DxPrivatizer) -> tuple[Any, Any]:
     """Return for each word of the space its posterior, and whether it was changed."""
     stated, changed = [], []
-    for text, words in zip(plain, privatizer.posterior(released), strict=True):
+    for text, release, words in zip(plain, released, privatizer.posterior(released), strict=True):
         row = READER.read_text(text)
         before, after = look_up_rows([row], privatizer.space), [each.word for each in words]
-        if len(before) == len(after):
+        if row.separators == READER.read_text(release).separators:
             now = privatizer.space.ids(after)
             known = np.flatnonzero(now >= 0)
             stated += [words[at].probability for at in known.tolist()]

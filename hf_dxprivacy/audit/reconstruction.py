@@ -1,5 +1,6 @@
 """Attacks of the Bayes-optimal adversary on words, on texts, and on repeated releases of texts."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,10 +20,14 @@ from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.results import Interval, Result, Results, share_interval
 from hf_dxprivacy.spaces.lookup import look_up_rows
-from hf_dxprivacy.text import RowReader
+from hf_dxprivacy.text import Row, RowReader, TextRow, TokenRow
+
+logger = logging.getLogger(__name__)
 
 # Standard errors to either side of an estimate, for 95 %.
 SPREAD = 1.96
+# If more rows than this share do not fit their originals, they are not the same rows.
+MISFITS = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,12 +160,14 @@ def reconstruct_texts(
     """Guess the words of texts from their release, and count how often that is right.
 
     Counted are the words that the space has. One that the adversary's prior lacks is never guessed.
-    For a release of whole sentences the entry of each text is guessed in the place of a word.
+    For a release of whole sentences the entry of each text is guessed in the place of a word. A row
+    that has other separators when it is split again, because words of the vocabulary joined or came
+    apart, is left out; a warning says how many are.
 
     Args:
         adversary: Of the mechanism with which the texts were released.
-        originals: (n,) texts as they were written.
-        released: (n,) the same texts as released, with as many words.
+        originals: (n,) texts as they were written, or lists of tokens, which always fit.
+        released: (n,) the same texts or lists as released.
         tops: How many guesses the adversary has for each word.
         language_model: Expectations in context: a `BigramModel` of this adversary takes all other
             outputs into account, a `MaskedWordModel` the adversary's first guesses there.
@@ -170,8 +177,9 @@ def reconstruct_texts(
         The intervals take words for independent, which words of one text are not quite.
 
     Raises:
-        InvalidValueError: If lengths differ, a text has another number of words than its release,
-            no word is in the space, or there is a language model of words for whole sentences.
+        InvalidValueError: If lengths differ, more than a tenth of the releases do not fit their
+            texts, no word is in the space, or there is a language model of words for whole
+            sentences.
     """
     _require_tops(tops)
     if language_model is not None and adversary.pool is not None:
@@ -181,8 +189,10 @@ def reconstruct_texts(
     positions = np.full(len(mechanism.space), -1)
     positions[adversary.candidates] = np.arange(len(names))
     trials, hits = 0, dict.fromkeys([*(f"top-{top}" for top in tops), "unchanged"], 0)
-    for inputs, outputs in aligned(adversary, originals, released):
-        expected = None
+    for pair in aligned(adversary, originals, released):
+        if pair is None:
+            continue
+        (inputs, outputs), expected = pair, None
         if isinstance(language_model, BigramModel):
             seen = adversary.distribution.likelihoods(outputs)
             expected = language_model.expectations(seen)
@@ -208,13 +218,15 @@ def _shares(task: str, mechanism: Mechanism, hits: Mapping[str, int], trials: in
 
 
 def aligned(
-    adversary: BayesAdversary, originals: Sequence[str], released: Sequence[str]
-) -> Iterator[tuple[Ids, Ids]]:
+    adversary: BayesAdversary, originals: Sequence[Any], released: Sequence[Any]
+) -> list[tuple[Ids, Ids] | None]:
     """Return for each text the ids of its words and of their outputs, where the space has both.
 
+    None stands for a text whose release has other separators, so that its words are not known.
+
     Raises:
-        InvalidValueError: If lengths differ, of lists or of a text and its release; or if a release
-            is no sentence of the pool.
+        InvalidValueError: If numbers of texts differ, more than a tenth of the releases do not fit,
+            or one is no sentence of the pool.
     """
     require_aligned(originals=len(originals), released=len(released))
     space, pool = adversary.mechanism.space, adversary.pool
@@ -226,19 +238,43 @@ def aligned(
                 f"expected released sentences of the pool, got another one in row {row}; were the "
                 "texts released with this pool, without refill=?"
             )
-        yield entries[entries >= 0], outputs[entries >= 0]
-        return
-    reader = RowReader()
-    for row, pair in enumerate(zip(originals, released, strict=True)):
-        before, after = (look_up_rows([reader.read_text(text)], space) for text in pair)
-        if len(before) != len(after):
-            raise InvalidValueError(
-                f"expected as many words in the release as in the original, got {len(after)} for "
-                f"{len(before)} in row {row}; are the rows in the same order, and was nothing "
-                "dropped (oov='drop')?"
-            )
-        both = (before >= 0) & (after >= 0)
-        yield before[both], after[both]
+        return [(entries[entries >= 0], outputs[entries >= 0])]
+    reader, pairs, misfits = RowReader(), list[tuple[Ids, Ids] | None](), list[int]()
+    for at, (text, release) in enumerate(zip(originals, released, strict=True)):
+        before = reader.read(text)
+        after = _like(before, release, reader)
+        if len(before or ()) != len(after or ()) or (before is None) != (after is None):
+            misfits.append(at)
+            pairs.append(None)
+            continue
+        inputs, outputs = (look_up_rows([row], space) for row in (before, after))
+        both = (inputs >= 0) & (outputs >= 0)
+        pairs.append((inputs[both], outputs[both]))
+    if len(misfits) > MISFITS * len(pairs):
+        raise InvalidValueError(
+            f"expected the same separators, with as many words, in a release as in its original, "
+            f"got others in {len(misfits)} of {len(pairs)} rows, first in row {misfits[0]}; are "
+            "the rows in the same order, and was nothing dropped (oov='drop')? Lists of tokens, "
+            "released as such, fit whatever the vocabulary has"
+        )
+    if misfits:
+        logger.warning(
+            "%d of %d releases have other words or separators when they are split again, and are "
+            "left out",
+            *(len(misfits), len(pairs)),
+        )
+    return pairs
+
+
+def _like(row: Row | None, release: Any, reader: RowReader) -> Row | None:
+    """Read the release of a row; None if it does not fit."""
+    if isinstance(row, TokenRow) and len(release or ()) == len(row.tokens):
+        words = [str(release[place]) for place in row.positions]
+        return TokenRow(words, row.positions, [*release])
+    after = reader.read(release)
+    if isinstance(row, TextRow) and isinstance(after, TextRow):
+        return after if row.separators == after.separators else None
+    return None
 
 
 def averaging(
@@ -260,7 +296,8 @@ def averaging(
     Args:
         adversary: Of the mechanism with which the texts were released.
         originals: (n,) texts as they were written.
-        releases: k releases of these texts, n texts each, with as many words.
+        releases: k releases of these texts, n texts each. A text of which one does not fit is
+            left out, as by `reconstruct_texts`.
         counts: After how many releases to guess; after all of them by default.
 
     Returns:
@@ -269,11 +306,12 @@ def averaging(
         user under ``memoize="user"``, are not.
 
     Raises:
-        InvalidValueError: If there is no release, a count is more than there are, lengths differ, a
-            text has another number of words than its release, or no word is in the space.
+        InvalidValueError: If there is no release, a count is more than there are, lengths differ,
+            more than a tenth of the rows of a release do not fit, or no word is in the space.
     """
     space = adversary.mechanism.space
-    pairs = [list(aligned(adversary, originals, released)) for released in releases]
+    by_row = zip(*(aligned(adversary, originals, released) for released in releases), strict=True)
+    pairs = [*zip(*(row for row in by_row if all(row)), strict=True)]
     if not pairs or not any(len(before) for before, _ in pairs[0]):
         raise InvalidValueError(
             f"expected releases of texts with words of the space, got {len(pairs)} releases of "

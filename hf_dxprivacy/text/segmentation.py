@@ -5,9 +5,10 @@ is white space, a control character, punctuation, or a currency, mathematical or
 What remains between the words (the separators) is released as it is. Numbers, e-mail addresses,
 URLs, user names, hashtags (without their sign), emoji and any script are words; a run of characters
 without a space between them, as in Chinese, is one word. Two words never touch, and replacing each
-of them by a word of letters keeps their number. The exception is what stands before an "@" and is
-no address because it is too long or joined otherwise: replaced by shorter words, it may be read as
-one, so a released text that is segmented again may have a word less. Nothing is kept by that.
+of them by a word of letters keeps them and the separators when the text is segmented again. Words
+that end in digits, "www", or addresses may join with what is beside them: "pg-13" can become
+"1837-13", which is one word. Privacy loses nothing by that, since separators and words are what is
+released; who pairs the words of a release with those of its original has to look.
 """
 
 import re
@@ -32,12 +33,14 @@ _PARTS = "{1,1000}"
 _URL = rf"(?:https?://|www\.)(?>(?:\p{{P}}*+[^\s\p{{P}}]++){_PARTS})"
 # Apostrophes and underscores join; between digits so do the separators of numbers, dates, times.
 _NUMBER_JOINER = r"(?<=\p{N})[.,:/\-](?=\p{N})"
-_WORD = rf"{_CHARACTER}++(?>(?:(?:['’]|_++|{_NUMBER_JOINER}){_CHARACTER}++){_PARTS})?+"
-# All that joins a word is part of an address too. Otherwise what is replaced word by word, as in
-# "it's@b.c", could be read as one address, and so as fewer words.
+# All that joins a word is part of an address too, and an "@" joins whatever is before and after it.
+# Otherwise what is replaced word by word, as in "it's@b.c" or "noon@ten", could be read as one
+# address, and so as fewer words.
+_AT = r"['’_.%+\-]*+@"
+_WORD = rf"{_CHARACTER}++(?>(?:(?:['’]|_++|{_AT}|{_NUMBER_JOINER}){_CHARACTER}++){_PARTS})?+"
 _EMAIL = (
     rf"(?>{_CHARACTER}(?:{_CHARACTER}|['’_.%+\-]|{_NUMBER_JOINER}){{0,63}})"
-    rf"@{_CHARACTER}++(?>(?:(?:[_.%+\-@]++|['’]|{_NUMBER_JOINER}){_CHARACTER}++){_PARTS})"
+    rf"@{_CHARACTER}++(?>(?:(?:[_.%+\-@]++|['’]|{_NUMBER_JOINER}){_CHARACTER}++){_PARTS})?+"
 )
 WORD_PATTERN = "|".join((_URL, _EMAIL, _WORD))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hf_dxprivacy.audit import BayesAdversary, reconstruct_texts, reconstruction
+from hf_dxprivacy.audit import BayesAdversary, averaging, reconstruct_texts, reconstruction
 from hf_dxprivacy.audit import adversary as likelihood
 from hf_dxprivacy.audit.adversary import EstimatedDistribution, ExactDistribution
 from hf_dxprivacy.errors import InvalidValueError
@@ -199,11 +199,37 @@ def test_texts_of_another_length_are_refused_without_quoting_them(
     euclidean_space: EmbeddingSpace, prior: dict[str, float]
 ) -> None:
     adversary = BayesAdversary(create_mechanism("tem", euclidean_space, 1.0), prior)
-    with pytest.raises(InvalidValueError, match="got 1 for 2 in row 1; are the rows") as caught:
+    with pytest.raises(
+        InvalidValueError, match="in 1 of 2 rows, first in row 1; are the"
+    ) as caught:
         reconstruct_texts(adversary, ["waaa", "secret plan"], ["waab", "waac"])
     assert "secret" not in str(caught.value)
     with pytest.raises(InvalidValueError, match="words of the space in the texts"):
         reconstruct_texts(adversary, ["unknown"], ["waac"])
+
+
+def test_releases_that_do_not_fit_are_left_out_and_lists_of_tokens_fit(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    words = ["pg", "soup", "1837", "13", "rock-roll", ","]
+    space = EmbeddingSpace.from_vectors(words, RNG(0).normal(size=(6, 3)))
+    adversary = BayesAdversary(create_mechanism("krr", space, 2.0), dict.fromkeys(words, 1.0))
+    # One word less, one less and one more, and as many words between other separators.
+    odd = {3: "1837-13 soup", 5: "1837-13 rock-roll", 7: "13-pg, soup"}
+    texts = ["pg-13 soup"] * 40
+    released = [odd.get(at, "soup-pg pg") for at in range(40)]
+    found = reconstruct_texts(adversary, texts, released)
+    assert found[0].repeats == 37 * 3
+    assert "3 of 40 releases have other words" in caplog.text
+    other = ["13-pg soup", "1837-13 soup", *released[2:]]
+    assert averaging(adversary, texts, [released, other])[0].repeats == 36 * 3
+    with pytest.raises(InvalidValueError, match="others in 40 of 40 rows, first in row 0"):
+        reconstruct_texts(adversary, texts, ["1837-13 soup"] * 40)
+    tokens = [["pg", "-", "13", None], None]
+    found = reconstruct_texts(adversary, tokens, [[",", "-", "rock-roll", None], None])
+    assert found[0].repeats == 2
+    with pytest.raises(InvalidValueError, match="in 1 of 2 rows, first in row 0"):
+        reconstruct_texts(adversary, tokens, [["pg", "13"], None])
 
 
 def test_impossible_priors_are_refused(euclidean_space: EmbeddingSpace) -> None:

@@ -66,7 +66,8 @@ def is_carrier(character: str) -> bool:
         ("a.b+c%d@d-e.co.uk, x@y.z.", ["a.b+c%d@d-e.co.uk", "x@y.z"]),
         ("mailto:jo_doe@ex_ample.org", ["mailto", "jo_doe@ex_ample.org"]),
         ("jörg@müller.de", ["jörg@müller.de"]),
-        ("a@b @ a@", ["a", "b", "a"]),
+        ("a@b @ a@ @@a b@@c", ["a@b", "a", "a", "b", "c"]),
+        ("a-@b " + "a" * 65 + ".@b.c", ["a-@b", "a" * 65 + ".@b", "c"]),
         ("o'neil@x.org's, 1:2@x.y", ["o'neil@x.org's", "1:2@x.y"]),
         ("a@b.c@d.e;jo@x.y/z", ["a@b.c@d.e", "jo@x.y", "z"]),
         # URLs lose what ends a sentence, and nothing else
@@ -174,6 +175,18 @@ def test_words_cover_everything_with_content_and_never_touch(text: str) -> None:
         assert not all(map(is_carrier, word))
         end = stop
     assert all(map(is_carrier, normal[end:]))
+
+
+@given(TEXTS, st.lists(st.sampled_from(("o'clock", "a_b", "soup", "don’t", "é")), min_size=1))
+@settings(max_examples=500, deadline=None)
+@example("noon@ten", ["soup", "o'clock"])
+@example("a" * 65 + "_@b", ["soup"])
+def test_words_of_letters_may_take_the_places_of_all_words(text: str, words: list[str]) -> None:
+    reader = RowReader()
+    row = reader.read_text(text)
+    new = (words * len(row))[: len(row)]
+    again = reader.read_text(row.detokenize(new))
+    assert (again.words, again.separators) == (new, row.separators)
 
 
 @given(TEXTS)
