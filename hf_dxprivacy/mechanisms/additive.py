@@ -181,7 +181,9 @@ class MultivariateLaplace(NoiseMechanism):
         epsilon: ε > 0.
         index: "flat" searches exactly. Any other kind is that of the space's own index, which may
             find another word; the guarantee is the same.
-        resample, resample_neighbours: As for `NoiseMechanism`.
+        resample: c > 0: the i-th nearest neighbour of the word found is released with a
+            probability ∝ exp(−c·ε·i) (Asghar et al., 2024). None: the word found is.
+        resample_neighbours: k: i runs from 0, the word itself, to k.
 
     Raises:
         InvalidValueError: If the space has no index of that kind.
@@ -291,7 +293,8 @@ class Mahalanobis(MultivariateLaplace):
         epsilon: ε > 0.
         lam: λ in [0, 1].
         index: As for `MultivariateLaplace`; the search is in L2 here too.
-        resample, resample_neighbours: As for `NoiseMechanism`; neighbours are those in L2 here too.
+        resample: As for `MultivariateLaplace`; neighbours are those in L2 here too.
+        resample_neighbours: As for `MultivariateLaplace`.
     """
 
     name = "mahalanobis"
@@ -372,7 +375,8 @@ class HyperbolicLaplace(NoiseMechanism):
         space: A Poincaré space.
         epsilon: ε > 0.
         noise: "riemannian" or "lebesgue".
-        resample, resample_neighbours: As for `NoiseMechanism`.
+        resample: As for `MultivariateLaplace`.
+        resample_neighbours: As for `MultivariateLaplace`.
 
     Raises:
         InvalidValueError: If ε is not above the floor of the Riemannian noise.

@@ -163,7 +163,7 @@ class CalibratedExponential(ExponentialMechanism):
     """Calibrated exponential mechanism: the largest s whose exact privacy level is at most ε.
 
     TEM halves ε for the worst that a log-partition function ln Z could do. On a fixed vocabulary
-    these are known, so the exact level ε*(s) is computed and s is raised until ε*(s) meets ε: the
+    these are known, so the exact level `ε*(s)` is computed and s is raised until it meets ε: the
     same guarantee with text nearer to the original. See docs/guarantee.md for the proof.
 
     The first use of a space takes time quadratic in its vocabulary, with a progress bar; the result
