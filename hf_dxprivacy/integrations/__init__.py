@@ -1,1 +1,20 @@
-"""Adapters for other tools: Presidio, spaCy, datatrove, scikit-learn."""
+"""Adapters for other tools: Presidio, spaCy, datatrove, scikit-learn, MCP."""
+
+from typing import TYPE_CHECKING
+
+from hf_dxprivacy.errors import InvalidTypeError
+from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+
+if TYPE_CHECKING:
+    from hf_dxprivacy.files.job import TextsPrivatizer
+
+
+def require_texts_privatizer(privatizer: object) -> "TextsPrivatizer":
+    """Return a privatizer of texts; raise InvalidTypeError for anything else."""
+    if not isinstance(privatizer, (DxPrivatizer, SentencePrivatizer)):
+        raise InvalidTypeError(
+            "expected privatizer to be a DxPrivatizer, a SlotPrivatizer or a SentencePrivatizer, "
+            f"got a {type(privatizer).__name__}"
+        )
+    return privatizer
