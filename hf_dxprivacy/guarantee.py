@@ -10,6 +10,8 @@ from typing import Any
 from hf_dxprivacy.errors import require_positive
 
 _ORDINALS = {1: "1st", 10: "10th", 100: "100th"}
+# What a sentence names as not covered, up to its end.
+_UNCOVERED = re.compile(r"\bNot covered[^:]*: (.+?)\.(?: |$)")
 
 LogRatioBound = Callable[[Any, Any], float]
 
@@ -22,17 +24,17 @@ ALWAYS = (
 )
 
 _BESIDE_THE_ROWS = (
-    "Not covered: what `datasets` keeps beside the released rows, such as fingerprints, sizes and "
-    "checksums of the originals in a save_to_disk folder, and the originals in its cache. Publish "
-    "what hf_dxprivacy.publishable(dataset) returns."
+    "Not covered: other columns, and what `datasets` keeps beside the rows. That is fingerprints, "
+    "sizes and checksums of the originals in a save_to_disk folder, and the originals in its "
+    "cache: publish what hf_dxprivacy.publishable(dataset) returns."
 )
 
 _OUT_OF_VOCABULARY = {
     "centroid": "Words out of vocabulary are replaced too: all of them are one input, {unknown}.",
-    "drop": "Words out of vocabulary are removed: the statement holds for inputs that have them "
-    "at the same places.",
-    "keep": "HOLE: words out of vocabulary are released unchanged, without any guarantee "
-    '(oov="keep").',
+    "drop": "Words out of vocabulary are removed. Not covered: where words out of vocabulary "
+    "were. The statement holds for inputs that have them at the same places.",
+    "keep": "HOLE: words out of vocabulary are released unchanged, without any guarantee. Not "
+    'covered: words out of vocabulary (oov="keep").',
 }
 
 _SHAPES = (
@@ -41,25 +43,27 @@ _SHAPES = (
 )
 
 _SEEDED = (
-    "Seeded noise: the statement holds only while the seed stays secret. Disclosed: rows of a "
-    "column that have the same words, whatever stands between them, and the same index, or none, "
-    "get equal noise, so their equality shows: without with_indices=True any two of them; with it "
-    "those that have one index in two splits, files, tables or shards of a stream, each of which "
-    "counts from 0. The statement holds for inputs that agree in this."
+    "Seeded noise: the statement holds only while the seed stays secret. Not covered: which rows "
+    "are equal, and everything once the seed is known. Rows of a column that have the same words, "
+    "whatever stands between them, and the same index, or none, get equal noise: without "
+    "with_indices=True any two of them; with it those that have one index in two splits, files, "
+    "tables or shards of a stream, each of which counts from 0. The statement holds for inputs "
+    "that agree in this."
 )
 
 _MEMOIZED = {
     "row": "Memoized noise: equal rows become equal rows in every release under one key, ε, "
     "mechanism, space (with its lists of neighbours) and version of this package, which costs no "
     "more than the first. Rows are equal if all that is released as it is, and the words that are "
-    "drawn anew, are the same in the same order. Disclosed: which rows are equal. The statement "
-    "holds for inputs that agree in this, and only while the key stays secret.",
+    "drawn anew, are the same in the same order. Not covered: which rows are equal, and everything "
+    "once the key is known. The statement holds for inputs that agree in this, and only while the "
+    "key stays secret.",
     "user": "Memoized noise: a word of a user becomes the same word everywhere, in every release "
     "under one key, ε, mechanism, space (with its lists of neighbours) and version of this "
     "package, which costs no more than the first. Bounds add up over the different words of a "
-    "user. Disclosed: which words of a user are equal, and so how often "
-    "each comes. The statement holds for inputs that agree in this, and only while the key stays "
-    "secret.",
+    "user. Not covered: which words of a user are equal, and so how often each comes, and "
+    "everything once the key is known. The statement holds for inputs that agree in this, and only "
+    "while the key stays secret.",
 }
 
 
@@ -159,23 +163,24 @@ def nested_disclosures(
 
 
 _SEEDED_TEXTS = (
-    "Seeded noise: the statement holds only while the seed stays secret. Disclosed: rows of a "
-    "column that have the same text and the same index, or none, get equal noise, so their "
-    "equality shows: without with_indices=True any two of them; with it those that have one index "
-    "in two splits, files, tables or shards of a stream. The statement holds for inputs that agree "
-    "in this."
+    "Seeded noise: the statement holds only while the seed stays secret. Not covered: which rows "
+    "are equal, and everything once the seed is known. Rows of a column that have the same text "
+    "and the same index, or none, get equal noise: without with_indices=True any two of them; with "
+    "it those that have one index in two splits, files, tables or shards of a stream. The "
+    "statement holds for inputs that agree in this."
 )
 
 _MEMOIZED_TEXTS = {
     "row": "Memoized noise: rows with equal entries become equal rows in every release under one "
     "key, ε, mechanism, pool and version of this package, which costs no more than the first. "
-    "Disclosed: which rows have equal entries. The statement holds for inputs that agree in this, "
-    "and only while the key stays secret.",
+    "Not covered: which rows have equal entries, and everything once the key is known. The "
+    "statement holds for inputs that agree in this, and only while the key stays secret.",
     "user": "Memoized noise: {units} of a user with one entry become the same sentence in every "
     "release under one key, ε, mechanism, pool and version of this package, which costs no more "
-    "than the first. Bounds add up over the different entries of a user. Disclosed: which {units} "
-    "of a user have one entry, and so how often each comes. The statement holds for inputs that "
-    "agree in this, and only while the key stays secret.",
+    "than the first. Bounds add up over the different entries of a user. Not covered: which "
+    "{units} of a user have one entry, and so how often each comes, and everything once the key is "
+    "known. The statement holds for inputs that agree in this, and only while the key stays "
+    "secret.",
 }
 
 _OF_ENTRIES = (
@@ -263,11 +268,22 @@ def upward(value: float, digits: int = 4) -> str:
     return text
 
 
+def at_most(epsilon: float) -> str:
+    """Say by what odds may change: exp(ε), rounded up to two figures, or to a power of ten."""
+    if math.isinf(epsilon):
+        return "without any bound"
+    shown = f"10^{math.ceil(epsilon / math.log(10))}"
+    if epsilon <= math.log(1e9):
+        value = float(upward(math.exp(epsilon), 2))
+        shown = f"{value:,.{1 if value < 10 else 0}f}"
+    return f"by a factor of at most {shown}"
+
+
 def _unbounded(_a: object, _b: object) -> float:
     return math.inf
 
 
-def _printed(assumptions: tuple[str, ...], *head: str) -> str:
+def _printed(assumptions: Sequence[str], *head: str) -> str:
     return "\n".join([*head, *[f"  - {sentence}" for sentence in assumptions]])
 
 
@@ -286,6 +302,8 @@ class PrivacyGuarantee:
             there is no bound).
         unit: What one application of the mechanism protects.
         assumptions: What the statement rests on and what it does not cover, one sentence each.
+        among: What two inputs have to share for the statement to hold, if it is more than their
+            length, such as "one label".
     """
 
     epsilon: float
@@ -294,6 +312,7 @@ class PrivacyGuarantee:
     neighbour_epsilon: Mapping[int, float] = field(hash=False)
     unit: str = "word"
     assumptions: tuple[str, ...] = ()
+    among: str = ""
     log_ratio_bound: LogRatioBound = field(default=_unbounded, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -328,21 +347,55 @@ class PrivacyGuarantee:
             "assumptions": list(self.assumptions),
         }
 
+    @property
+    def plain(self) -> tuple[str, str, str]:
+        """The guarantee in three plain lines: near inputs, any inputs, and what is not covered.
+
+        Factors are exp(ε·d), rounded up. Those of neighbours are at the median distance.
+        """
+        unit, near = self.unit, self.neighbour_epsilon
+        entry = f"{unit}'s public sentence" if unit in ("text", "sentence") else unit
+        names = {1: "its nearest neighbour", 10: "the 10th nearest"}
+        factors = [f"against {name} {at_most(near[k])}" for k, name in names.items() if k in near]
+        factors[1:] = [each.replace("a factor of ", "") for each in factors[1:]]
+        any_two = f"any two {f'of {self.among}' if self.among else f'{unit}s'}"
+        local = f"{at_most(self.ldp_epsilon)} (pure local DP: ε ≤ {upward(self.ldp_epsilon)})"
+        if math.isinf(self.ldp_epsilon):
+            local = "without any bound (no pure local DP), so that some can be told for certain"
+        warnings = "".join(f" {each}" for each in self.assumptions if each.startswith("WARNING"))
+        left = [found for each in self.assumptions for found in _UNCOVERED.findall(each)]
+        return (
+            f"Near {unit}s: a release changes the odds of a {entry} {', '.join(factors)} (at the "
+            "median distance).",
+            f"Any {unit}s: the odds of {any_two} change {local}. Factors of several {unit}s and "
+            f"releases multiply.{warnings}",
+            f"Not covered: {'; '.join(left) or f'whatever is released beside the {unit}s'}.",
+        )
+
+    @property
+    def statement(self) -> str:
+        """The statement in one line, in the terms of its theory."""
+        stated = f"ε = {upward(self.epsilon, 6)} per unit of {self.metric}"
+        return f"ε·d-private per {self.unit}: {stated}"
+
     def __str__(self) -> str:
         neighbours = ", ".join(
             [
-                f"{f'{value:.3g}' if math.isfinite(value) else '∞'} at the "
+                f"{'∞' if math.isinf(value) else upward(value, 3)} at the "
                 f"{_ORDINALS.get(k, f'{k}-th')} neighbour"
                 for k, value in self.neighbour_epsilon.items()
             ]
         )
-        apart = not all(map(math.isfinite, self.neighbour_epsilon.values()))
-        local = "none, nothing bounds it" if apart else f"ε ≤ {upward(self.ldp_epsilon)}"
+        other = f" of {self.among}" if self.among else ""
+        bounded = math.isfinite(self.ldp_epsilon)
+        local = f"ε ≤ {upward(self.ldp_epsilon)}" if bounded else "none, nothing bounds it"
         return _printed(
-            self.assumptions,
-            f"ε·d-private per {self.unit}: ε = {upward(self.epsilon, 6)} per unit of {self.metric}",
+            [each for each in self.assumptions if not each.startswith("WARNING")],
+            *self.plain,
+            "Details:",
+            f"  {self.statement}",
             f"  ε·d at the median distance: {neighbours}",
-            f"  as pure local DP, any {self.unit} against any other: {local}",
+            f"  as pure local DP, any {self.unit} against any other{other}: {local}",
         )
 
 

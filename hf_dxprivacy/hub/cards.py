@@ -181,10 +181,10 @@ def write_card(
     Args:
         folder: Where to.
         kind: Which of them.
-        shown: Of a privatizer the stored configuration, and "ships", whether the space ships with
-            this package. Of a selector "terms" of the release (epsilon, n_max, l_max, min_count),
-            "alphabet_size", "threshold", "mode", and "lengths", the number of n-grams of each
-            length.
+        shown: Of a privatizer the stored configuration, "ships", whether the space ships with this
+            package, and "unknown", what the input for unknown words is. Of a selector "terms" of
+            the release (epsilon, n_max, l_max, min_count), "alphabet_size", "threshold", "mode",
+            and "lengths", the number of n-grams of each length.
         guarantee: The guarantee as it prints.
         license: This and `name` are as for `space_card`.
         name: See there.

@@ -407,7 +407,7 @@ class Privatizer(SetOnce, Publishable):
             privatizer = make(space, **stored.arguments() | parts | arguments)
         except (InvalidTypeError, InvalidValueError) as error:
             raise ArtifactError(f"{source.folder / config.FILE}: {error}") from error
-        logger.warning("loaded a privatizer that is %s", str(privatizer.guarantee).split("\n")[0])
+        logger.warning("loaded a privatizer that is %s", privatizer.guarantee.statement)
         return privatizer
 
     @classmethod
@@ -432,7 +432,10 @@ class Privatizer(SetOnce, Publishable):
                 "makes new releases",
                 ", ".join(left_out),
             )
-        shown = stored.to_dict() | {"ships": is_builtin(stored.space["name"])}
+        shown = stored.to_dict() | {
+            "ships": is_builtin(stored.space["name"]),
+            "unknown": self.mechanism.unknown_input,
+        }
         # The card is about what is loaded from here, which has no seed or key.
         guarantee = str(self.with_noise(None).guarantee)
         cards.write_card(folder, "privatizer", shown, guarantee, license=license, name=name)

@@ -161,6 +161,7 @@ class SentencePrivatizer(Privatizer):
             epsilon=max(law.certified_epsilon for law in laws),
             metric=of_entries(bare.metric),
             unit=self.unit,
+            among="" if self.label_column is None else "one label",
             # A text that is equal to another one of its user can be told from one that is not.
             ldp_epsilon=math.inf if self.memoize == "user" else bare.ldp_epsilon,
             assumptions=sentence_disclosures(

@@ -1,6 +1,5 @@
 """What the demo page shows of a release: pairs of words, figures, and the guarantee."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy.calibration import privacy_statistics
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.guarantee import PrivacyGuarantee
 from hf_dxprivacy.mechanisms import MECHANISMS, PEERS, ExactMechanism, ExponentialLaw, Mechanism
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.privatizers.released_words import read_words
@@ -179,7 +177,7 @@ def release_text(text: str, mechanism: Mechanism) -> Released:
         len(first),
         isinstance(mechanism, ExactMechanism),
         _is_quick(mechanism),
-        plain_lines(privatizer.guarantee, len(outputs)),
+        privatizer.guarantee.plain,
         str(privatizer.guarantee),
     )
 
@@ -229,7 +227,7 @@ def release_sentences(text: str, pool: SentencePool, mechanism: Mechanism) -> Re
         len(set(pieces)),
         True,
         _is_quick(mechanism),
-        plain_lines(privatizer.guarantee, len(pieces)),
+        privatizer.guarantee.plain,
         str(privatizer.guarantee),
     )
 
@@ -361,36 +359,3 @@ def shares_of_ten(text: str, mechanism: Mechanism, pool: SentencePool | None = N
     # The largest remainders are rounded up.
     whole[np.argsort(-(exact - whole), kind="stable")[: 10 - whole.sum()]] += 1
     return [int(part) for part in whole]
-
-
-def plain_lines(guarantee: PrivacyGuarantee, units: int) -> tuple[str, str, str]:
-    """Return what is guaranteed in three plain lines, rounded upward.
-
-    Distances to neighbours are medians: half of the entries have none that is larger.
-
-    Args:
-        guarantee: Of one word, sentence or text.
-        units: How many of them the text has.
-    """
-    unit, near = guarantee.unit, guarantee.neighbour_epsilon
-    whole = "any two texts" if unit == "text" else f"any two {unit}s"
-    local = guarantee.ldp_epsilon
-    return (
-        f"Was it this {unit}, or its nearest neighbour? For half of them or more, the release "
-        f"changes these odds by a factor of at most {_factor(near[1])}; for the 10th neighbour "
-        f"{_factor(near[10])}.",
-        f"For {whole} at all, the factor is at most {_factor(local)}.",
-        f"The factors of the {units:,} {unit}s of this text multiply, and those of every further "
-        "release of it too."
-        if units != 1
-        else "The factors of further releases of this text multiply.",
-    )
-
-
-def _factor(epsilon: float) -> str:
-    """Return exp(ε) in two figures, rounded upward; as a power of ten where it is huge."""
-    if epsilon > math.log(1e9):
-        return "∞" if math.isinf(epsilon) else f"10^{math.ceil(epsilon / math.log(10))}"
-    value = math.exp(epsilon)
-    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return f"{math.ceil(value / unit) * unit:,.{1 if value < 10 else 0}f}"

@@ -96,8 +96,8 @@ class TagColumnSelector(Selector):
     def disclosures(self) -> tuple[str, ...]:
         """See `Selector.disclosures`."""
         return (
-            f"Slots are chosen by the tags in column {self.column!r}, which are not covered. They "
-            "stay in the data unless you remove that column.",
+            f"Slots are chosen by tags. Not covered: the tags in column {self.column!r}. They stay "
+            "in the data unless you remove that column.",
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def test_facts_are_those_of_the_config(tmp_path: Path) -> None:
         "digest": f"`{space.digest}`",
     }
     assert "The noise of `hyperbolic` exists only for ε > 8." in card
-    assert "one single input, at its origin" in card
+    assert "one single input (for mechanisms over distances, at its origin)" in card
 
 
 def test_a_tree_is_shown_with_a_few_branches(tmp_path: Path) -> None:
@@ -403,6 +403,26 @@ def test_card_of_a_privatizer(privatizer: DxPrivatizer, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("mechanism", "place"),
+    [
+        ("tem", "at the centroid of the space"),
+        ("krr", "which becomes any word of the space with the same probability"),
+        ("diffractor", "which is taken for the word nearest to the centroid of the space"),
+    ],
+)
+def test_a_card_and_its_guarantee_agree_on_unknown_words(
+    tmp_path: Path, euclidean_space: EmbeddingSpace, mechanism: str, place: str
+) -> None:
+    euclidean_space.save_pretrained(tmp_path / "space")
+    privatizer = DxPrivatizer(str(tmp_path / "space"), mechanism, 2.0)
+    privatizer.save_pretrained(tmp_path / "mine")
+    card = (tmp_path / "mine" / "README.md").read_text("utf-8")
+    settings = dict(table(card, "Settings"))
+    assert settings["words out of vocabulary"] == f"one single input, {place}"
+    assert f"all of them are one input, {place}." in block(card, "text")
+
+
+@pytest.mark.parametrize(
     ("space", "place"),
     [
         (("wordnet-gloss", None), "`wordnet-gloss`, which ships with hf-dxprivacy"),
@@ -421,6 +441,7 @@ def test_a_privatizer_says_where_its_space_is(
         "oov": "drop",
         "case": "preserve",
         "ships": space[1] is None,
+        "unknown": "anywhere",
     }
     write_card(tmp_path, "privatizer", decisions, "what holds", license=None, name="org/mine")
     card = (tmp_path / "README.md").read_text("utf-8")

@@ -4,17 +4,24 @@ import json
 import math
 import pickle
 from dataclasses import FrozenInstanceError, replace
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from hf_dxprivacy import DxPrivatizer, SentencePrivatizer, SlotPrivatizer
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.guarantee import ALWAYS, PrivacyGuarantee, text_disclosures, upward
+from hf_dxprivacy.guarantee import ALWAYS, PrivacyGuarantee, at_most, text_disclosures, upward
 from hf_dxprivacy.mechanisms import (
     CalibratedExponential,
     MultivariateLaplace,
     TruncatedExponential,
+    create_mechanism,
 )
+from hf_dxprivacy.sentences import SentencePool
+from hf_dxprivacy.slots import TagColumnSelector
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 GUARANTEE = PrivacyGuarantee(
@@ -28,7 +35,13 @@ GUARANTEE = PrivacyGuarantee(
 
 def test_prints_as_a_readable_block() -> None:
     assert str(GUARANTEE).splitlines() == [
-        "ε·d-private per word: ε = 2.5 per unit of Euclidean distance",
+        "Near words: a release changes the odds of a word against its nearest neighbour by a "
+        "factor of at most 13, against the 10th nearest by at most 71 (at the median distance).",
+        "Any words: the odds of any two words change by a factor of at most 10^12 (pure local DP: "
+        "ε ≤ 27.13). Factors of several words and releases multiply.",
+        "Not covered: whatever is released beside the words.",
+        "Details:",
+        "  ε·d-private per word: ε = 2.5 per unit of Euclidean distance",
         "  ε·d at the median distance: 2.5 at the 1st neighbour, 4.25 at the 10th neighbour, "
         "7 at the 100th neighbour, 9 at the 1000-th neighbour",
         "  as pure local DP, any word against any other: ε ≤ 27.13",
@@ -38,7 +51,96 @@ def test_prints_as_a_readable_block() -> None:
 
 
 def test_prints_that_there_is_no_local_level() -> None:
-    assert "any other: ε ≤ inf" in str(replace(GUARANTEE, ldp_epsilon=math.inf))
+    text = str(replace(GUARANTEE, ldp_epsilon=math.inf))
+    assert "as pure local DP, any word against any other: none, nothing bounds it" in text
+    assert "inf" not in text
+
+
+def test_plain_lines_are_rounded_up(euclidean_space: EmbeddingSpace) -> None:
+    near, any_two, _ = create_mechanism("krr", euclidean_space, np.log(123.4)).guarantee.plain
+    assert "its nearest neighbour by a factor of at most 130, against the 10th nearest by " in near
+    assert "the odds of any two words change by a factor of at most 130 (pure " in any_two
+    large = create_mechanism("krr", euclidean_space, 50.0).guarantee
+    assert "by a factor of at most 10^22 (pure local DP: ε ≤ 50)" in large.plain[1]
+
+
+@given(st.floats(0.0, 600.0))
+def test_printed_factors_hold(epsilon: float) -> None:
+    printed = at_most(epsilon).removeprefix("by a factor of at most ").replace(",", "")
+    if printed.startswith("10^"):
+        assert epsilon / math.log(10) <= int(printed[3:]) < epsilon / math.log(10) + 1.0
+    else:
+        assert math.exp(epsilon) <= float(printed) <= 1.11 * math.exp(epsilon)
+
+
+def test_plain_lines_say_where_there_is_no_bound(euclidean_space: EmbeddingSpace) -> None:
+    near, any_two, _ = create_mechanism("custext", euclidean_space, 2.0, k=5).guarantee.plain
+    assert "its nearest neighbour by a factor of at most 7.4, against the 10th nearest " in near
+    assert near.endswith("without any bound (at the median distance).")
+    assert "any two words change without any bound (no pure local DP)" in any_two
+    assert "WARNING: no finite guarantee between words of different clusters" in any_two
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        ({}, ()),
+        ({"oov": "drop"}, ("where words out of vocabulary were",)),
+        ({"oov": "keep"}, ('words out of vocabulary (oov="keep")',)),
+        ({"stopwords": {"a", "b"}}, ("2 stop words",)),
+        ({"case": "preserve"}, ("the letter case of every word (lower, Title or UPPER)",)),
+        ({"seed": 1 << 70}, ("which rows are equal, and everything once the seed is known",)),
+        (
+            {"memoize": "user", "key": bytes(range(32)), "user_column": "who"},
+            (
+                "which words of a user are equal, and so how often each comes, and everything once "
+                "the key is known",
+            ),
+        ),
+        (
+            {"text_column": "chat[].content", "roles": ("user",)},
+            (
+                "all of column 'chat' but the texts at 'chat[].content'",
+                "the texts of every other role, which may quote them, as answers do",
+            ),
+        ),
+        (
+            {"selector": TagColumnSelector("tags")},
+            (
+                "every other word as it is, and which words are slots (the mask)",
+                "the tags in column 'tags'",
+            ),
+        ),
+    ],
+)
+def test_the_last_plain_line_names_all_that_is_not_covered(
+    euclidean_space: EmbeddingSpace, options: dict[str, Any], left: tuple[str, ...]
+) -> None:
+    make = SlotPrivatizer if "selector" in options else DxPrivatizer
+    guarantee = make(euclidean_space, "tem", 2.0, **options).guarantee
+    shown = guarantee.plain[2].removeprefix("Not covered: ").removesuffix(".").split("; ")
+    always = (
+        "the number of words and what stands between them (spaces, punctuation, symbols)",
+        "other columns, and what `datasets` keeps beside the rows",
+    )
+    assert sorted(shown) == sorted((*always, *left))
+    assert ("without any bound" in guarantee.plain[1]) == math.isinf(guarantee.ldp_epsilon)
+    assert "inf" not in str(guarantee)
+
+
+def test_plain_lines_of_sentences_are_of_one_label(euclidean_space: EmbeddingSpace) -> None:
+    entries = [f"{a} {b} waae." for a in ("waaa", "waab", "waac") for b in ("waad", "waaf")]
+    pool = SentencePool.from_sentences(
+        entries, euclidean_space, labels=["x", "y"] * 3, progress=False
+    )
+    near, any_two, left = SentencePrivatizer(pool, epsilon=1.0).guarantee.plain
+    assert near.startswith("Near texts: a release changes the odds of a text's public sentence ")
+    assert any_two.startswith("Any texts: the odds of any two texts change by a factor of at most")
+    labelled = SentencePrivatizer(pool, epsilon=1.0, label_column="y")
+    assert "the odds of any two of one label change by" in labelled.guarantee.plain[1]
+    assert "the label of each row in column 'y', one of 2" in labelled.guarantee.plain[2]
+    assert "any text against any other of one label: ε ≤ " in str(labelled.guarantee)
+    assert "label" not in left
 
 
 @pytest.mark.parametrize(

@@ -299,7 +299,7 @@ def test_users_of_slots(euclidean_space: EmbeddingSpace) -> None:
 
 def test_the_guarantee_says_what_repeats_and_what_shows(make: Make) -> None:
     for memoize, parts in (
-        ("row", ("equal rows become equal rows", "Disclosed: which rows are equal")),
+        ("row", ("equal rows become equal rows", "Not covered: which rows are equal")),
         ("user", ("a word of a user becomes the same word", "which words of a user are equal")),
     ):
         guarantee = make(memoize=memoize).guarantee

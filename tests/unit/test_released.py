@@ -14,7 +14,6 @@ from hf_dxprivacy.report.page_release import (
     RUNS,
     WORDS,
     offered_ranges,
-    plain_lines,
     release_sentences,
     release_text,
     shares_of_ten,
@@ -208,14 +207,3 @@ def test_sentences_are_released_one_by_one(euclidean_space: EmbeddingSpace) -> N
     assert release.cards[0].posterior == pytest.approx(1.0)
     assert "per sentence" in release.guarantee
     assert shares_of_ten("Waaa waac waae!", mechanism, pool) == [10, 0, 0]
-
-
-def test_the_guarantee_in_plain_lines_is_rounded_upward(euclidean_space: EmbeddingSpace) -> None:
-    guarantee = create_mechanism("krr", euclidean_space, np.log(123.4)).guarantee
-    first, second, third = plain_lines(guarantee, 7)
-    assert "For half of them or more, " in first
-    assert "at most 130; for the 10th neighbour 130" in first
-    assert second == "For any two words at all, the factor is at most 130."
-    assert "factors of the 7 words of this text multiply" in third
-    large = create_mechanism("krr", euclidean_space, 50.0).guarantee
-    assert "at most 10^22." in plain_lines(large, 1)[1]

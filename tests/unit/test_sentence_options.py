@@ -186,7 +186,10 @@ def test_a_guarantee_of_texts_says_nothing_of_words(pool: SentencePool, mechanis
             privatizer = SentencePrivatizer(pool, mechanism, 2.0, unit=unit, **more)  # type: ignore[arg-type]
             text = str(privatizer.guarantee)
             assert not re.search(r"\bwords?\b", text), text
-            assert text.startswith(f"ε·d-private per {unit}: ε = 2")
+            assert text.startswith(
+                f"Near {unit}s: a release changes the odds of a {unit}'s public "
+            )
+            assert f"  ε·d-private per {unit}: ε = 2" in text
             assert "was not made from the private text" not in text
             assert "were not made from the private text" in text
     law = SentencePrivatizer(pool, mechanism, 2.0).mechanism

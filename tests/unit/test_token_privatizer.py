@@ -420,7 +420,8 @@ def test_the_guarantee_is_per_token(noisy: TokenPrivatizer) -> None:
     assert guarantee.unit == "token"
     assert (guarantee.epsilon, guarantee.ldp_epsilon) == (bare.epsilon, bare.ldp_epsilon)
     shown = str(guarantee)
-    assert shown.startswith("ε·d-private per token: ε = 2 per unit of Euclidean distance")
+    assert shown.startswith("Near tokens: a release changes the odds of a token against its ")
+    assert "  ε·d-private per token: ε = 2 per unit of Euclidean distance\n" in shown
     for part in (
         "the number of tokens, which special tokens",
         "the one for unknown words among them",
