@@ -24,10 +24,12 @@ Weights = Callable[[Reals], Reals]
 # old and new releases under one seed stay independent.
 SAMPLER = 1
 
-CACHE_BYTES = 1 << 26
+CACHE_BYTES = 1 << 27
 # Envelopes are kept in single precision, in parts of their mass. So much is added to each block,
 # more than two roundings take away: 1.2e-4 of the mass, in all 512.
 LIFT = 2.0**-22
+# Owner of a row that has none; −1 is the input out of vocabulary.
+FREE = -2
 # Inputs whose bounds, and whose envelopes, are computed together.
 BOUNDED, FILLED = 1024, 256
 
@@ -49,12 +51,33 @@ class Envelopes:
             beyond the last block infinity. The width is a power of two.
         scales: (R,) float64.
         rows: (V+1,) int32, row of each input, −1 without one; the last entry is id −1.
+        owners: (R,) int32, input of each row, −2 if it is free.
+        used: (R,) int64, number of the call that last used each row, −1 if it is free.
     """
 
     def __init__(self, count: int, width: int, size: int) -> None:
         self.cumulative = np.empty((count, width), dtype=np.float32)
         self.scales = np.empty(count)
         self.rows = np.full(size + 1, -1, dtype=np.int32)
+        self.owners = np.full(count, FREE, dtype=np.int32)
+        self.used = np.full(count, -1, dtype=np.int64)
+        self.calls = 0
+
+    def missing(self, distinct: Ids) -> Ids:
+        """Return those of some inputs that have no row, and note that the others were used."""
+        rows = self.rows[distinct]
+        self.calls += 1
+        self.used[rows[rows >= 0]] = self.calls
+        return distinct[rows < 0]
+
+    def assign(self, ids: Ids) -> NDArray[np.int64]:
+        """Give inputs the rows whose use is the longest ago, and return them, (m,)."""
+        rows = np.argpartition(self.used, len(ids) - 1)[: len(ids)]
+        rows.sort()
+        before = self.owners[rows]
+        self.rows[before[before != FREE]] = -1
+        self.owners[rows], self.used[rows], self.rows[ids] = ids, self.calls, rows
+        return rows
 
 
 class RejectionSampler:
@@ -65,7 +88,7 @@ class RejectionSampler:
         weights: Weight of an output at a distance: positive, not increasing, 1 at no distance, of
             any shape.
         least_capacity: How many different inputs one call of `draw` may bring at the most.
-        cache_bytes: Memory for envelopes; they are dropped together when it is full.
+        cache_bytes: Memory for envelopes; those not used for the longest time make room.
         device: Where bounds are computed; see `Mechanism.to`.
     """
 
@@ -87,7 +110,6 @@ class RejectionSampler:
         self._width = 1 << (len(self._sizes) - 1).bit_length()
         count = min(len(space) + 1, max(least_capacity, cache_bytes // (4 * self._width)))
         self._envelopes = Envelopes(count, self._width, len(space))
-        self._next = 0
 
     def draw(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
         """Draw one output word for each input word; see `Mechanism.sample`.
@@ -156,19 +178,13 @@ class RejectionSampler:
 
     def _prepare(self, distinct: Ids) -> None:
         """Compute the envelopes of those inputs that have none."""
-        known = self._envelopes.rows
-        missing = distinct[known[distinct] < 0]
-        if len(missing) > len(self._envelopes.scales) - self._next:
-            # A full cache is emptied as a whole: exact, and rare at the sizes it is made for.
-            known[:], self._next = -1, 0
-            missing = distinct
+        missing = self._envelopes.missing(distinct)
         for start in range(0, len(missing), BOUNDED):
             ids = missing[start : start + BOUNDED]
             bounds = self._space.block_bounds(ids, self._device)
             for first in range(0, len(ids), FILLED):
                 part = slice(first, first + FILLED)
-                self._fill(self._envelopes, self._next, ids[part], bounds[part])
-                self._next += len(ids[part])
+                self._fill(self._envelopes, ids[part], bounds[part])
 
     def _tight(self, ids: Ids) -> Envelopes:
         """Return the envelopes of some inputs from the least distance to each block."""
@@ -180,14 +196,12 @@ class RejectionSampler:
             known = np.flatnonzero(part >= 0)
             distances[known, part[known]] = np.inf
             least = np.minimum.reduceat(distances[:, self._order], self._starts[:-1], axis=1)
-            self._fill(envelopes, start, part, least * (1.0 - ROUNDING))
+            self._fill(envelopes, part, least * (1.0 - ROUNDING))
         return envelopes
 
-    def _fill(
-        self, envelopes: Envelopes, first: int, ids: Ids, bounds: NDArray[np.floating]
-    ) -> None:
-        """Set the envelopes of some inputs, from a row on, by lower bounds of distances."""
-        rows, blocks = slice(first, first + len(ids)), len(self._sizes)
+    def _fill(self, envelopes: Envelopes, ids: Ids, bounds: NDArray[np.floating]) -> None:
+        """Set the envelopes of some inputs by lower bounds of distances."""
+        rows, blocks = envelopes.assign(ids), len(self._sizes)
         masses = self._weights(bounds.astype(np.float64))
         masses *= self._sizes
         envelopes.scales[rows] = totals = masses.sum(axis=1)
@@ -195,7 +209,6 @@ class RejectionSampler:
         masses += LIFT
         envelopes.cumulative[rows, :blocks] = np.cumsum(masses, axis=1)
         envelopes.cumulative[rows, blocks:] = np.inf
-        envelopes.rows[ids] = np.arange(rows.start, rows.stop)
 
 
 def _uniform_pairs(rng: np.random.Generator, size: int) -> Reals:

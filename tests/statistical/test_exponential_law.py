@@ -1,7 +1,7 @@
 """The exponential mechanisms draw what `probabilities` says, however they draw it."""
 
 import copy
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -172,12 +172,33 @@ def test_law_survives_a_full_cache(space: EmbeddingSpace, cells: int) -> None:
         ids = rng.permutation(np.resize(groups[turn % 16], 3000))
         drawn = sampler.draw(ids, RowStreams.single(rng, 3000), np.arange(3000))
         batches.append((ids, drawn))
-        assert sampler._next <= len(sampler._envelopes.cumulative) == 3
-        assert (sampler._envelopes.rows < sampler._next).all()
+        kept = sampler._envelopes
+        known = np.flatnonzero(kept.rows >= 0)
+        assert len(kept.cumulative) == 3 >= len(known)
+        # A row belongs to one input, which knows it. The centroid is −1 and has the last place.
+        np.testing.assert_array_equal(kept.owners[kept.rows[known]] % (len(space) + 1), known)
+        assert set(known) >= set(np.unique(ids) % (len(space) + 1))
     assert (sampler._envelopes.rows >= 0).sum() <= 3
     ids, drawn = (np.concatenate(part) for part in zip(*batches, strict=True))
     for word, observed in counts_by_input(ids, drawn, len(space)).items():
         check_frequencies(observed, mechanism.probabilities([word])[0])
+
+
+def test_words_that_are_used_often_stay_in_a_full_cache(space: EmbeddingSpace) -> None:
+    mechanism = TruncatedExponential(space, 1.5)
+    sampler = RejectionSampler(space, mechanism._weights, least_capacity=4, cache_bytes=1)
+    filled: list[int] = []
+    fill = sampler._fill
+
+    def noting(envelopes: Any, ids: Ids, bounds: Any) -> None:
+        filled.extend(ids.tolist())
+        fill(envelopes, ids, bounds)
+
+    sampler._fill = noting  # type: ignore[method-assign]
+    for rare in range(10, 30):
+        ids = np.array([-1, 7, rare])
+        sampler.draw(ids, RowStreams.single(keyed_generator(rare), 3), np.arange(3))
+    assert sorted(filled) == [-1, 7, *range(10, 30)]
 
 
 def grouped(mechanism: ExponentialMechanism, word: int) -> tuple[NDArray[np.float64], Ids]:
