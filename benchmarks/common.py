@@ -120,13 +120,24 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def write_into(page: Path, name: str, content: str) -> None:
-    """Replace what stands between the markers of a name in a page."""
-    start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    """Replace what stands between the markers of a name, or "name: made by script", in a page."""
+    start, end = f"<!-- {name} -->\n", f"<!-- end of {name.partition(':')[0]} -->"
     before, found, rest = page.read_text("utf-8").partition(start)
     _, closed, after = rest.partition(end)
     if not (found and closed):
         raise SystemExit(f"{page} has no place for {name}")
     page.write_text(f"{before}{start}\n{content}\n{end}{after}", "utf-8")
+
+
+def print_or_write(description: str, page: Path, script: str, table: Callable[[], str]) -> None:
+    """Print the table of a page, or with --write put it there."""
+    parser = argparse.ArgumentParser(description=description.partition("\n")[0])
+    parser.add_argument("--write", action="store_true", help="put the table into the page")
+    write = parser.parse_args().write
+    if write:
+        write_into(page, f"table: made by benchmarks/{script}", table())
+    else:
+        print(table(), end="")
 
 
 def cell(value: Any) -> str:

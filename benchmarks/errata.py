@@ -4,10 +4,10 @@ python benchmarks/errata.py            print it
 python benchmarks/errata.py --write    put it into the page
 """
 
-import argparse
 import math
 from pathlib import Path
 
+from common import print_or_write
 from faulty_mechanisms import CONTROLS, Control, ReleasesUnknown, clusters
 from hf_dxprivacy.audit.check import GuaranteeCheck
 from hf_dxprivacy.audit.verify import verify_guarantee
@@ -16,7 +16,6 @@ from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "errata.md"
-START, END = "<!-- table: made by benchmarks/errata.py -->\n", "<!-- end of table -->"
 
 # Noise is searched on sixty inputs with this many draws; seeds are fixed, so that the table is.
 INPUTS, DRAWS, ALPHA = 60, 400_000, 1e-6
@@ -24,17 +23,7 @@ INPUTS, DRAWS, ALPHA = 60, 400_000, 1e-6
 
 def main() -> None:
     """Print the table, or write it into the page."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--write", action="store_true")
-    made = table()
-    if not parser.parse_args().write:
-        print(made, end="")
-        return
-    head, start, rest = PAGE.read_text("utf-8").partition(START)
-    _, end, tail = rest.partition(END)
-    if not (start and end):
-        raise SystemExit(f"{PAGE} has no place for the table")
-    PAGE.write_text(f"{head}{START}\n{made}\n{END}{tail}", "utf-8")
+    print_or_write(__doc__, PAGE, Path(__file__).name, table)
 
 
 def table() -> str:

@@ -4,12 +4,12 @@ python benchmarks/peer_claims.py            print it
 python benchmarks/peer_claims.py --write    put it into the page
 """
 
-import argparse
 import math
 from pathlib import Path
 
 import numpy as np
 
+from common import print_or_write
 from faulty_mechanisms import clusters
 from hf_dxprivacy.mechanisms import (
     MECHANISMS,
@@ -26,23 +26,12 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 from peer_laws import Array, gumbel_logs, largest_log_ratios, vickrey_on_a_line, worst_share
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "peers.md"
-START, END = "<!-- table: made by benchmarks/peer_claims.py -->\n", "<!-- end of table -->"
 WORDS = np.arange(300)
 
 
 def main() -> None:
     """Print the table, or write it into the page."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--write", action="store_true")
-    made = table()
-    if not parser.parse_args().write:
-        print(made, end="")
-        return
-    head, start, rest = PAGE.read_text("utf-8").partition(START)
-    _, end, tail = rest.partition(END)
-    if not (start and end):
-        raise SystemExit(f"{PAGE} has no place for the table")
-    PAGE.write_text(f"{head}{START}\n{made}\n{END}{tail}", "utf-8")
+    print_or_write(__doc__, PAGE, Path(__file__).name, table)
 
 
 def table() -> str:

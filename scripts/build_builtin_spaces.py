@@ -83,9 +83,9 @@ def main() -> int:
     return 0
 
 
-def parse_arguments() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+def wordnet_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser that knows where WordNet is and where the result goes."""
+    parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
     parser.add_argument(
         "--wordnet",
         type=Path,
@@ -93,6 +93,12 @@ def parse_arguments() -> argparse.Namespace:
         help="folder of the WordNet 3.0 database (Debian: wordnet-base; default: %(default)s)",
     )
     parser.add_argument("--output", type=Path, default=BUILTIN, help="default: the package itself")
+    return parser
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = wordnet_parser(__doc__)
     parser.add_argument("--only", choices=(GLOSS, POINCARE), help="default: both")
     parser.add_argument("--dim", type=int, default=DIM, help=f"of {POINCARE} (%(default)s)")
     parser.add_argument(

@@ -14,7 +14,6 @@ The tree is made from all dimensions of `english`, the vectors that are stored h
 on one machine give the same bytes.
 """
 
-import argparse
 import re
 import sys
 from collections import Counter
@@ -26,7 +25,7 @@ from typing import Any
 
 import better_profanity
 import numpy as np
-from build_builtin_spaces import BUILTIN, origin
+from build_builtin_spaces import origin, wordnet_parser
 
 from hf_dxprivacy.hub.artifact import write_artifact
 from hf_dxprivacy.sentences import SentencePool
@@ -34,7 +33,6 @@ from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
 from hf_dxprivacy.text import RowReader
 from hf_dxprivacy.text.shapes import public_names
 from hf_dxprivacy.training.wordnet import (
-    DEFAULT_PATH,
     LICENCE_FILE,
     Morphology,
     Synset,
@@ -81,15 +79,7 @@ VIOLENCE = re.compile(
 
 def main() -> int:
     """Build the pool."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument(
-        "--wordnet",
-        type=Path,
-        default=Path(DEFAULT_PATH),
-        help="folder of the WordNet 3.0 database (Debian: wordnet-base; default: %(default)s)",
-    )
-    parser.add_argument("--output", type=Path, default=BUILTIN, help="default: the package itself")
-    arguments = parser.parse_args()
+    arguments = wordnet_parser(__doc__).parse_args()
     sentences, left_out = chosen(arguments.wordnet)
     source = origin(arguments.wordnet)
     licence = source.pop("licence_text")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from machine import PATIENCE
+from programs import run_python
 
 pytestmark = pytest.mark.slow
 
@@ -20,16 +21,7 @@ COMMAND = [sys.executable, "-X", "utf8", str(DEMO)]
 
 def run(*arguments: str, width: int = 100) -> str:
     """Run the demo as a program; a pipe is no terminal."""
-    done = subprocess.run(
-        [*COMMAND, *arguments],
-        env={**os.environ, "COLUMNS": str(width)},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run_python(DEMO, *arguments, COLUMNS=str(width))
 
 
 def test_demo_shows_texts_shares_and_guarantees() -> None:

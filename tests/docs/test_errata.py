@@ -1,25 +1,14 @@
 """docs/errata.md: its table is what the script makes, and each row breaks what it states."""
 
 import math
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from machine import PATIENCE
+from programs import ROOT, run_python, table_rows
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "errata.md").read_text("utf-8")
-
-
-def rows(table: str) -> list[list[str]]:
-    """Return the cells of a table without its two head lines."""
-    lines = [line for line in table.splitlines() if line.startswith("| ")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def number(cell: str) -> float:
@@ -28,21 +17,12 @@ def number(cell: str) -> float:
 
 @pytest.fixture(scope="module")
 def made() -> list[list[str]]:
-    done = subprocess.run(
-        [sys.executable, "-X", "utf8", str(ROOT / "benchmarks" / "errata.py")],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return rows(done.stdout)
+    return table_rows(run_python(ROOT / "benchmarks" / "errata.py"))
 
 
 def test_the_table_is_what_the_script_makes(made: list[list[str]]) -> None:
     """Exact rows to the digits they print; draws with room for another processor's rounding."""
-    table = rows(PAGE)
+    table = table_rows(PAGE)
     assert len(table) == 16
     for stated, found in zip(table, made, strict=True):
         assert stated[:2] == found[:2]
@@ -52,7 +32,7 @@ def test_the_table_is_what_the_script_makes(made: list[list[str]]) -> None:
 
 
 def test_every_formula_breaks_what_it_states_and_no_corrected_one(made: list[list[str]]) -> None:
-    for row in (*rows(PAGE), *made):
+    for row in (*table_rows(PAGE), *made):
         assert number(row[2]) > number(row[3])
         assert "broken" not in row[4]
 

@@ -1,27 +1,15 @@
 """docs/peers.md: its table is what the script makes, and nothing stated here is exceeded."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from hf_dxprivacy.mechanisms import PEERS
-from machine import PATIENCE
+from programs import ROOT, run_python, table_rows
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "peers.md").read_text("utf-8")
 
 
-def rows(table: str) -> list[list[str]]:
-    """Return the cells of a table without its two head lines."""
-    lines = [line for line in table.splitlines() if line.startswith("| ")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
-
-
 def test_every_peer_is_in_the_table_and_keeps_what_is_stated() -> None:
-    table = rows(PAGE)
+    table = table_rows(PAGE)
     assert {f"`{name}`" for name in (*PEERS, "krr")} == {row[0].split(",")[0] for row in table}
     for row in table:
         assert row[6] == "–" or float(row[6]) <= 1
@@ -31,16 +19,8 @@ def test_every_peer_is_in_the_table_and_keeps_what_is_stated() -> None:
 
 @pytest.mark.slow
 def test_the_table_is_what_the_script_makes() -> None:
-    done = subprocess.run(
-        [sys.executable, "-X", "utf8", str(ROOT / "benchmarks" / "peer_claims.py")],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    made, table = rows(done.stdout), rows(PAGE)
+    made = table_rows(run_python(ROOT / "benchmarks" / "peer_claims.py"))
+    table = table_rows(PAGE)
     assert len(made) == len(table)
     for stated, found in zip(table, made, strict=True):
         for a, b in zip(stated, found, strict=True):

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import tiny_models
 from example_runs import help_of, run, write
-from transformers import AutoTokenizer
 
 from hf_dxprivacy import SentencePool
 
@@ -24,11 +23,7 @@ def test_help() -> None:
 @pytest.mark.skipif(find_spec("accelerate") is None, reason="Trainer needs accelerate")
 def test_training_on_released_sentences(tmp_path: Path) -> None:
     model = tmp_path / "model"
-    kind = "AutoModelForSequenceClassification"
-    tiny_models.save(tiny_models.word_pieces(), model, "bert", kind)
-    tokenizer = AutoTokenizer.from_pretrained(model)
-    tokenizer.add_special_tokens({"pad_token": "[PAD]"})
-    tokenizer.save_pretrained(model)
+    tiny_models.save_classifier(model, "bert", tiny_models.word_pieces(), pad_token="[PAD]")
     public: list[dict[str, object]] = [
         {"text": f"{start} {noun} {verb} it.", "label": label}
         for label, nouns in WORDS.items()

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 import tiny_models
 from example_runs import help_of, run, write
-from tokenizers import Tokenizer
-from transformers import AutoTokenizer
 
 from hub_server import HubServer
 
@@ -44,14 +42,6 @@ def reviews(path: Path) -> Path:
         split = "test" if at < 12 else "train"
         rows.append({"text": f"The soup is {word}.", "label": label, "split": split})
     return write(path, rows)
-
-
-def save_classifier(folder: Path, kind: str, tokenizer: Tokenizer, **tokens: str) -> None:
-    """Save a small model with random weights, whose tokenizer knows some tokens by their names."""
-    tiny_models.save(tokenizer, folder, kind, "AutoModelForSequenceClassification")
-    wrapped = AutoTokenizer.from_pretrained(folder)
-    wrapped.add_special_tokens(tokens)
-    wrapped.save_pretrained(folder)
 
 
 @pytest.mark.parametrize("name", ["tradeoff.py", "finetune_classifier.py", "language_model.py"])
@@ -95,7 +85,9 @@ def test_tradeoff_of_labels_and_scores(tmp_path: Path) -> None:
 
 @needs_trainer
 def test_fine_tuning_in_three_setups(tmp_path: Path, hub: HubServer) -> None:
-    save_classifier(tmp_path / "model", "bert", tiny_models.word_pieces(), pad_token="[PAD]")
+    tiny_models.save_classifier(
+        tmp_path / "model", "bert", tiny_models.word_pieces(), pad_token="[PAD]"
+    )
     words = {"human": ["doctor", "patients"], "animal": ["fox", "dog"]}
     rows: list[dict[str, object]] = [
         {"text": f"the {words[label][at % 2]} barks", "label": label, "split": split}
@@ -122,7 +114,7 @@ def test_fine_tuning_in_three_setups(tmp_path: Path, hub: HubServer) -> None:
 @needs_trainer
 def test_fine_tuning_on_scores_of_pairs(tmp_path: Path) -> None:
     tokenizer = tiny_models.byte_level()
-    save_classifier(tmp_path / "model", "gpt2", tokenizer, eos_token="<|endoftext|>")
+    tiny_models.save_classifier(tmp_path / "model", "gpt2", tokenizer, eos_token="<|endoftext|>")
     rows: list[dict[str, object]] = [
         {"text1": "the fox", "text2": ["the fox", "a dog"][at % 2], "score": 4.5 - 4.0 * (at % 2)}
         for at in range(50)

@@ -114,6 +114,16 @@ def save(
     config = transformers.AutoConfig.for_model(
         kind, num_attention_heads=2, vocab_size=tokenizer.get_vocab_size(), **sizes, **tokens
     )
+    # With some weights a model of this size learns nothing.
+    torch.manual_seed(1)
     model = getattr(transformers, head).from_config(config).to(dtype)
     model.save_pretrained(folder, max_shard_size=max_shard_size)
     return model
+
+
+def save_classifier(folder: Path, kind: str, tokenizer: Tokenizer, **tokens: str) -> None:
+    """Save a small model with random weights, whose tokenizer knows some tokens by their names."""
+    save(tokenizer, folder, kind, "AutoModelForSequenceClassification")
+    wrapped = transformers.AutoTokenizer.from_pretrained(folder)
+    wrapped.add_special_tokens(tokens)
+    wrapped.save_pretrained(folder)

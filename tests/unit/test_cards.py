@@ -1,7 +1,6 @@
 """Cards of spaces and privatizers: what they say is what is stored, and nothing else."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.report import measure
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hub_server.cards import check_card
-from machine import PATIENCE
+from programs import run_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -63,21 +62,6 @@ def block(card: str, language: str) -> str:
     found = re.search(rf"^```{language}\n(.*?)^```$", card, re.MULTILINE | re.DOTALL)
     assert found
     return found[1]
-
-
-def run(code: str, folder: Path) -> str:
-    """Run the code of a card as somebody would who has copied it."""
-    done = subprocess.run(
-        [sys.executable, "-X", "utf8", "-c", code],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "poincare"])
@@ -277,7 +261,7 @@ def test_words_at_one_place_have_a_card_without_figures(tmp_path: Path) -> None:
     card = saved(lone_word(), tmp_path / "one")
     assert "How far apart" not in card
     assert "What the mechanisms do" not in card
-    assert "ε·d-private per word" in run(block(card, "python"), tmp_path)
+    assert "ε·d-private per word" in run_python("-c", block(card, "python"), folder=tmp_path)
     assert not (tmp_path / "one" / "privacy.png").exists()
 
 
@@ -287,7 +271,7 @@ def test_words_at_one_place_have_a_card_without_figures(tmp_path: Path) -> None:
 )
 def test_code_of_a_space_runs(tmp_path: Path, name: str, metric: str) -> None:
     card = saved(make_space(metric), tmp_path / name)
-    output = run(block(card, "python"), tmp_path)
+    output = run_python("-c", block(card, "python"), folder=tmp_path)
     assert output.count("ε·d-private per word") == 1
     assert re.match(r"w\d+ w\d+ w\d+ w\d+\.\n", output)
     assert f"\n# {name}\n" in card
@@ -398,7 +382,7 @@ def test_card_of_a_privatizer(privatizer: DxPrivatizer, tmp_path: Path) -> None:
     assert block(card, "text") == f"{unseeded.guarantee}\n"
     for private in ("987654321", "secret-place", str(tmp_path), "w1"):
         assert private not in card
-    output = run(block(card, "python"), tmp_path)
+    output = run_python("-c", block(card, "python"), folder=tmp_path)
     assert str(unseeded.guarantee) in output
 
 

@@ -39,18 +39,10 @@ from hf_dxprivacy.sentences import (
 from hf_dxprivacy.sentences import pool as pool_module
 from hf_dxprivacy.sentences.projection import projected
 from machine import PATIENCE
+from small_pools import SENTENCES, small_words
 
 SEED = 314159265358979323846264338327950288
 KEY = bytes(range(40))
-SUBJECTS = ("soup", "waiter", "film", "doctor", "garden", "train")
-SAYINGS = (
-    "the {} was cold and late",
-    "i liked the {} a lot",
-    "please bring me another {} now",
-    "nobody knew where the {} went",
-    "a very old {} in the city",
-)
-SENTENCES = [saying.format(subject) for saying in SAYINGS for subject in SUBJECTS]
 TEXTS = [
     "The soup was cold. The waiter was rude!",
     "A film about a garden",
@@ -65,8 +57,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def words() -> EmbeddingSpace:
-    known = sorted({word for sentence in SENTENCES for word in sentence.split()})
-    return EmbeddingSpace.from_vectors(known, np.random.default_rng(5).normal(size=(len(known), 8)))
+    return small_words()
 
 
 @pytest.fixture(scope="module")

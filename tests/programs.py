@@ -1,0 +1,31 @@
+"""Programs of the repository, run as a user runs them, and the tables that they print."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from machine import PATIENCE
+
+ROOT = Path(__file__).parents[1]
+
+
+def run_python(*arguments: object, folder: Path | None = None, **environment: str) -> str:
+    """Run Python in a folder; require that it ends well, and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", *map(str, arguments)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def table_rows(text: str) -> list[list[str]]:
+    """Return the cells of a table in Markdown without its two head lines."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
