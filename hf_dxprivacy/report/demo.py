@@ -136,7 +136,7 @@ def demo_page(names: Iterable[str] = ()) -> "Starlette":
     release = partial(answered, sources)
     shares = partial(live, sources)
     html = partial(Response, media_type="text/html")
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/", show),
             *(Route(f"/{name}", part) for name in KINDS),
@@ -144,6 +144,8 @@ def demo_page(names: Iterable[str] = ()) -> "Starlette":
             Route("/shares", posted(shares, JSONResponse), methods=["POST"]),
         ]
     )
+    app.state.sources = sources
+    return app
 
 
 def first_page(sources: Mapping[str, Source]) -> str:
@@ -176,7 +178,7 @@ def answered(sources: Mapping[str, Source], asked: Any) -> str:
     """
     shown: dict[str, Any] = {"releases": [], "problem": None, "runs": RUNS}
     try:
-        text, choices = _text(asked), asked["choices"][:MOST]
+        text, choices = asked_text(asked), asked["choices"][:MOST]
         if not text.strip():
             return rendered("released.html", **shown | {"problem": "There is no text yet."})
         shown["releases"] = [
@@ -198,24 +200,25 @@ def answered(sources: Mapping[str, Source], asked: Any) -> str:
 def live(sources: Mapping[str, Source], asked: Any) -> dict[str, Any]:
     """Return how many of ten words of a text stay, become near ones, and others; or a problem."""
     try:
-        source, mechanism = _chosen(sources, asked)
-        return {"shares": shares_of_ten(_text(asked), mechanism, source.pool)}
+        source, mechanism = chosen(sources, asked)
+        return {"shares": shares_of_ten(asked_text(asked), mechanism, source.pool)}
     except DxPrivacyError as error:
         return {"problem": str(error)}
     except Exception as error:
         return {"problem": f"unexpected {type(error).__name__}"}
 
 
-def _text(asked: Any) -> str:
+def asked_text(asked: Any) -> str:
+    """Return the text of a request."""
     text = asked["text"]
     if not isinstance(text, str):
         raise InvalidValueError(f"expected a text, got a {type(text).__name__}")
     return text
 
 
-def _chosen(sources: Mapping[str, Source], choice: Any) -> tuple[Source, Mechanism]:
+def chosen(sources: Mapping[str, Source], choice: Any) -> tuple[Source, Mechanism]:
     """Return what was chosen; a new mechanism, since they remember what they have drawn from."""
-    require_one_of(sources, source=choice["source"])
+    require_one_of(sources, space=choice["source"])
     source = sources[choice["source"]]
     require_one_of(source.ranges, mechanism=choice["mechanism"])
     low, high, _, _ = source.ranges[choice["mechanism"]]
@@ -224,7 +227,7 @@ def _chosen(sources: Mapping[str, Source], choice: Any) -> tuple[Source, Mechani
 
 
 def _released(sources: Mapping[str, Source], text: str, choice: Any) -> dict[str, Any]:
-    source, mechanism = _chosen(sources, choice)
+    source, mechanism = chosen(sources, choice)
     release: Released
     if source.pool is None:
         release = release_text(text, mechanism)
@@ -300,11 +303,14 @@ def serve(
     guarded = Guard(page, {host, *names}, is_loopback(host))
     # Without a log: an access log would name who asked, and a traceback may quote text.
     server = uvicorn.Server(
-        uvicorn.Config(guarded, log_config=None, access_log=False, lifespan="off", ws="none")
+        uvicorn.Config(guarded, log_config=None, access_log=False, lifespan="on", ws="none")
     )
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
-    threading.Thread(target=server.run, args=([listener],), daemon=True).start()
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
     while not server.started:
+        if not thread.is_alive():
+            raise OSError("the page did not start; build another one for every call of serve")
         time.sleep(0.01)
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{listener.getsockname()[1]}/"

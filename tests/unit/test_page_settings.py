@@ -38,7 +38,7 @@ def asked(text: Any = "waaa", **chosen: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        (asked(source="elsewhere"), "expected source to be one of"),
+        (asked(source="elsewhere"), "expected space to be one of"),
         (asked(mechanism="laplace"), "expected mechanism to be one of"),
         (asked(epsilon=0.5), "expected 1.0 &lt;= epsilon &lt;= 9.0, got epsilon=0.5"),
         (asked(epsilon="2"), "expected epsilon to be a number"),
