@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
+from hf_dxprivacy._notebook import DETAILS, Shown
 from hf_dxprivacy.errors import require_positive
 
 _ORDINALS = {1: "1st", 10: "10th", 100: "100th"}
@@ -288,7 +289,7 @@ def _printed(assumptions: Sequence[str], *head: str) -> str:
 
 
 @dataclass(frozen=True)
-class PrivacyGuarantee:
+class PrivacyGuarantee(Shown):
     """A metric differential privacy (dχ-privacy) statement.
 
     For all inputs w, w' and every output y, Pr[M(w)=y] ≤ exp(ε·d(w, w'))·Pr[M(w')=y].
@@ -392,7 +393,7 @@ class PrivacyGuarantee:
         return _printed(
             [each for each in self.assumptions if not each.startswith("WARNING")],
             *self.plain,
-            "Details:",
+            DETAILS,
             f"  {self.statement}",
             f"  ε·d at the median distance: {neighbours}",
             f"  as pure local DP, any {self.unit} against any other{other}: {local}",
@@ -413,7 +414,7 @@ _RESTS_ON = (
 
 
 @dataclass(frozen=True)
-class CorpusGuarantee:
+class CorpusGuarantee(Shown):
     """Differential privacy of released n-grams, for the corpus they were counted in.
 
     For all corpora D, D' that differ by one record, and every set S of releases,

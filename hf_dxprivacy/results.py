@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hf_dxprivacy._notebook import Shown
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import (
     ArtifactError,
@@ -78,7 +79,7 @@ class Result:
         return cls(task, dataset, mechanism, epsilon, metric, *found, repeats)
 
 
-class Results(tuple[Result, ...]):
+class Results(Shown, tuple[Result, ...]):
     """Measurements in a row, as a table, a file or a data set."""
 
     __slots__ = ()
@@ -88,6 +89,9 @@ class Results(tuple[Result, ...]):
 
     def __repr__(self) -> str:
         return f"Results({len(self)})\n{self.to_markdown()}"
+
+    def _shown(self) -> str:
+        return f"{len(self)} measurements\n{self.to_markdown()}"
 
     def where(self, **values: Any) -> "Results":
         """Return the measurements whose fields have these values."""

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hf_dxprivacy._notebook import Shown
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.audit.check import GuaranteeCheck
 from hf_dxprivacy.audit.inputs import chosen_inputs, of_callable
@@ -42,7 +43,7 @@ PLACES, CALLS = 150, 2
 
 
 @dataclass(frozen=True)
-class ClaimCheck:
+class ClaimCheck(Shown):
     """Result of `verify_claim`.
 
     Attributes:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_dxprivacy._notebook import Shown
 from hf_dxprivacy.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -25,7 +26,7 @@ ENOUGH = 20
 
 
 @dataclass(frozen=True)
-class WorkersCheck:
+class WorkersCheck(Shown):
     """Result of a test that releases of one text by several processes are independent.
 
     Attributes:

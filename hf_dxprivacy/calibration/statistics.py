@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_dxprivacy._notebook import DETAILS, Shown
 from hf_dxprivacy.mechanisms import ExactMechanism, Hierarchical, Mechanism
 from hf_dxprivacy.results import share_bounds
 
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 PERCENTILES = (5, 25, 50, 75, 95)
+# Words that stay most often, of which a print names so many.
+OFTEN = 5
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(Shown):
     """Distribution of the statistics over the words. Prints as a Markdown table.
 
     Attributes:
@@ -48,7 +51,7 @@ class Summary:
 
 
 @dataclass(frozen=True, eq=False)
-class PrivacyStatistics:
+class PrivacyStatistics(Shown):
     """Privacy statistics N_w, S_w and K_w of m words under a mechanism.
 
     Attributes:
@@ -89,6 +92,19 @@ class PrivacyStatistics:
     inputs: NDArray[np.int64] | None = None
     inputs_below: NDArray[np.int64] | None = None
     entries: str = "words"
+
+    def __str__(self) -> str:
+        how = "exactly" if self.exact else f"by {self.runs:,} draws of each"
+        often = np.argsort(-self.kept, kind="stable")[:OFTEN].tolist()
+        return "\n".join(
+            [
+                f"Statistics of {len(self.words):,} {self.entries}, {how}",
+                str(self.summary()),
+                DETAILS,
+                f"  {self.entries} that stay most often:",
+                *(f"  - {self.words[row]}: {self.kept[row]:.1%}" for row in often),
+            ]
+        )
 
     @property
     def hartley_entropy(self) -> NDArray[np.float64]:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
+from hf_dxprivacy._notebook import Shown
 from hf_dxprivacy.calibration.measuring import (
     PATIENCE,
     entry_space,
@@ -207,7 +208,7 @@ STEPS_PER_OCTAVE = 16
 
 
 @dataclass(frozen=True)
-class Suggestion:
+class Suggestion(Shown):
     """The largest ε of a grid at which all words looked at meet the targets.
 
     Attributes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hf_dxprivacy._notebook import Shown
 from hf_dxprivacy.calibration.measuring import entry_space, privacy_statistics
 from hf_dxprivacy.calibration.statistics import PrivacyStatistics
 from hf_dxprivacy.calibration.suggest import suggest_epsilon
@@ -61,7 +62,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class Sweep(Shown):
     """One mechanism at several ε, in ascending order, on the same words.
 
     Attributes:
@@ -92,6 +93,17 @@ class Sweep:
         if found.exact:
             return f"outputs that together hold {1.0 - found.eta:.0%} of the probability"
         return f"different outputs in {found.runs:,} draws"
+
+    def __str__(self) -> str:
+        rows = [HEADINGS, ["---:"] * len(HEADINGS), *(step.cells() for step in self.steps)]
+        words = f"{len(self.statistics.words):,} {self.entries}"
+        return "\n".join(
+            [
+                f"{self.mechanism.name} at {len(self.steps)} values of ε, {words}",
+                *(f"| {' | '.join(cells)} |" for cells in rows),
+                f"N_w is how often one stays; S_w, the number of {self.spread_name}.",
+            ]
+        )
 
     def to_dataset(self) -> "Dataset":
         """Return a `datasets.Dataset` with a row for each ε and word.

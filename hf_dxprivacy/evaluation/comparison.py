@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_dxprivacy._notebook import DETAILS, Shown
 from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import require_one_of
 from hf_dxprivacy.evaluation.curves import Curve, Difference, difference, headline
@@ -109,7 +110,7 @@ class Compared:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Shown):
     """What mechanisms cost and hide on some texts. Prints as a table; computed from private data.
 
     Attributes:
@@ -238,6 +239,10 @@ class Comparison:
         table = "\n".join([first, f"|---{'|---:' * (len(heads) - 1)}|", *lines])
         notes = "\n".join(f"- {note}" for note in (*self.about, *self.notes))
         return "\n\n".join([self.headline, *self.sentences[1:], table, notes]) + "\n"
+
+    def _shown(self) -> str:
+        # The notes are the last paragraph.
+        return f"\n\n{DETAILS}\n".join(self.to_markdown().rsplit("\n\n", 1))
 
     def __str__(self) -> str:
         heads, rows = self.table()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from hf_dxprivacy._notebook import Shown
 from hf_dxprivacy.errors import (
     BudgetExceededError,
     InvalidValueError,
@@ -40,7 +41,7 @@ class Expense:
     uses: Mapping[Account, int]
 
 
-class PrivacyBudget:
+class PrivacyBudget(Shown):
     """Counts the cost of releases, and refuses those that would exceed a limit.
 
     Bounds of independent releases add up, also if later ones are chosen by what earlier ones have

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_dxprivacy._notebook import Shown
 from hf_dxprivacy._runtime import SetOnce, lazy_property
 from hf_dxprivacy.errors import (
     ArtifactError,
@@ -61,7 +62,7 @@ _ELSEWHERE = {
 }
 
 
-class Privatizer(SetOnce, Publishable):
+class Privatizer(SetOnce, Publishable, Shown):
     """A mechanism, the source of its noise, and the decisions that are stored with them.
 
     It holds no generator: every process draws from its own key.
@@ -208,6 +209,11 @@ class Privatizer(SetOnce, Publishable):
     def __repr__(self) -> str:
         settings = ", ".join(f"{k}={v!r}" for k, v in self.mechanism.parameters.items())
         return f"{type(self).__name__}({self.space!r}, {settings})"
+
+    def _shown(self) -> str:
+        law, space = self.mechanism, self.space
+        where = f"{len(space):,} {space.entries}"
+        return f"{type(self).__name__}: {law.name}, ε = {law.epsilon:g}, {where}\n{self.guarantee}"
 
     @property
     def space(self) -> EmbeddingSpace:
