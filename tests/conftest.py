@@ -31,8 +31,10 @@ IN_ONE_PROCESS = (
     "test_errata.py",
     "test_page.py",
     "test_page_requests.py",
+    "test_presidio.py",
     "test_ray.py",
     "test_site.py",
+    "test_spacy.py",
     "test_spark.py",
     "test_wordnet_mammals.py",
 )

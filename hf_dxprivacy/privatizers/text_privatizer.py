@@ -188,7 +188,7 @@ class DxPrivatizer(Privatizer):
     def guarantee(self) -> PrivacyGuarantee:
         """Guarantee for each word that goes through this privatizer, and what it rests on."""
         bare = self.mechanism.guarantee
-        selected = () if self._selector is None else (SLOTS_ONLY, *self._selector.disclosures)
+        selected = self._selection_disclosures
         disclosures = text_disclosures(
             *(self.oov, self.case, len(self.stopwords)),
             *(self.seed is not None, self.memoize),
@@ -198,7 +198,7 @@ class DxPrivatizer(Privatizer):
         # Whether any word may have been any other, as far as a release shows for certain. A word
         # that is equal to another one of its user can be told from one that is not.
         covered = self.oov == "centroid" and self.case == "lower" and not self.stopwords
-        covered = covered and self._selector is None and self.memoize != "user"
+        covered = covered and not selected and self.memoize != "user"
         return replace(
             bare,
             ldp_epsilon=bare.ldp_epsilon if covered else math.inf,
@@ -329,10 +329,7 @@ class DxPrivatizer(Privatizer):
         read: Callable[[Any], Any] = self._reader.read
         if path is not None:
             name, read = str(path), partial(path.read, read)
-        rows = row_ids.read(cells, name, read)
-        masks = None
-        if self._selector is not None:
-            masks = joined_masks(rows, self._selector.masks(flat(rows), batch))
+        rows, masks = self._select(row_ids.read(cells, name, read), batch)
         return EncodedText.encode(
             *(name, rows, row_ids, self.mechanism.space),
             stopwords=self.stopwords,
@@ -340,6 +337,18 @@ class DxPrivatizer(Privatizer):
             case=self.case,
             masks=masks,
         )
+
+    def _select(
+        self, rows: Sequence[Any], batch: Mapping[str, Any] | None
+    ) -> tuple[Sequence[Any], Sequence[Any] | None]:
+        """Return the rows to release, and which of their words are perturbed; None for all."""
+        if self._selector is None:
+            return rows, None
+        return rows, joined_masks(rows, self._selector.masks(flat(rows), batch))
+
+    @property
+    def _selection_disclosures(self) -> tuple[str, ...]:
+        return () if self._selector is None else (SLOTS_ONLY, *self._selector.disclosures)
 
     def _release(
         self, columns: Sequence[EncodedText], on_counts: Callable[[WordCounts], None] | None

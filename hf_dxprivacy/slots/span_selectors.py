@@ -1,12 +1,12 @@
 """Selection by spans of characters: of a function, or of a token-classification model."""
 
 import hashlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import in_worker, lazy_property, require
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_at_least
@@ -21,6 +21,8 @@ MISSED = (
     "on the text, and shows in the mask."
 )
 
+LabelledSpan = tuple[int, int, str | None]
+
 # Tokens that a model is given at once, at most; many cannot take more.
 _LONGEST = 512
 
@@ -31,10 +33,8 @@ _OVERLAP = 4
 class SpanSelector(Selector):
     """Selects the words that touch a span of characters which a function finds.
 
-    The function may be Presidio's analyzer, whose results it takes as they are:
-
-    >>> analyzer = presidio_analyzer.AnalyzerEngine()
-    >>> selector = SpanSelector(partial(analyzer.analyze, language="en"), labels=["PERSON"])
+    For Presidio and spaCy, which are loaded anew in every process, `hf_dxprivacy.integrations` has
+    selectors of their own.
 
     Args:
         find: Takes a text and returns its spans: (start, stop) or (start, stop, label), offsets in
@@ -62,16 +62,29 @@ class SpanSelector(Selector):
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
         """See `Selector.masks`; InvalidTypeError if `find` returns something else than spans."""
         del rows
-        return _masks(words, lambda texts: [self._spans(text) for text in texts])
+        return _masks(
+            words, lambda texts: [[span[:2] for span in spans] for spans in self.spans(texts)]
+        )
+
+    def spans(self, texts: Sequence[str]) -> list[list[LabelledSpan]]:
+        """Find the spans with one of the labels.
+
+        Args:
+            texts: Texts in Unicode NFC.
+
+        Returns:
+            For each text (start, stop, label), in characters and stop excluded.
+        """
+        return [self._chosen(self.find(text)) for text in texts]
 
     @property
     def disclosures(self) -> tuple[str, ...]:
         """See `Selector.disclosures`."""
         return (MISSED,)
 
-    def _spans(self, text: str) -> list[Span]:
+    def _chosen(self, spans: Iterable[Any]) -> list[LabelledSpan]:
         found = []
-        for span in self.find(text):
+        for span in spans:
             if hasattr(span, "start") and hasattr(span, "end"):
                 start, stop, label = span.start, span.end, getattr(span, "entity_type", None)
             elif isinstance(span, (tuple, list)) and len(span) in (2, 3):
@@ -82,7 +95,7 @@ class SpanSelector(Selector):
                     f"and end, got a {type(span).__name__}"
                 )
             if self.labels is None or label in self.labels:
-                found.append((start, stop))
+                found.append((start, stop, label))
         return found
 
 
@@ -97,12 +110,26 @@ def _masks(
         if row is None:
             masks.append(None)
             continue
-        places, spans = _pairs(row[1]), _pairs(next(found))
-        spans = spans[spans[:, 0] < spans[:, 1]]
-        touching = (places[:, None, 0] < spans[:, 1]) & (spans[:, 0] < places[:, None, 1])
-        touched: Mask = np.any(touching, axis=1)
-        masks.append(touched)
+        mask = np.zeros(len(row[1]), dtype=np.bool_)
+        for first, last in touched(row[1], next(found)):
+            mask[first:last] = True
+        masks.append(mask)
     return masks
+
+
+def touched(places: Sequence[Span], spans: Iterable[Span]) -> list[tuple[int, int]]:
+    """Return for each span the first word that it touches and the one after the last.
+
+    Args:
+        places: (start, stop) of each word in characters, ascending.
+        spans: (start, stop) in characters. An empty one touches none.
+    """
+    starts, stops = [start for start, _ in places], [stop for _, stop in places]
+    ranges = []
+    for start, stop in spans:
+        first = bisect_right(stops, start)
+        ranges.append((first, max(first, bisect_left(starts, stop)) if start < stop else first))
+    return ranges
 
 
 def _locate(words: Sequence[str]) -> tuple[str, list[Span]]:
@@ -115,10 +142,6 @@ def _locate(words: Sequence[str]) -> tuple[str, list[Span]]:
     stops = np.cumsum([len(token) + 1 for token in tokens], dtype=np.int64) - 1
     places = [(int(stops[p]) - len(tokens[p]), int(stops[p])) for p in words.positions]
     return " ".join(tokens), places
-
-
-def _pairs(spans: Iterable[Span]) -> NDArray[np.int64]:
-    return np.array(list(spans), dtype=np.int64).reshape(-1, 2)
 
 
 class NerSelector(Selector):
