@@ -11,7 +11,8 @@ from hf_dxprivacy.cli.artifacts import OVERWRITE, check_folder, save_measured
 if TYPE_CHECKING:
     from hf_dxprivacy.training import Relations
 
-SOURCES = ("wordnet", "webisadb", "conceptnet", "pairs")
+SOURCES = ("wordnet", "webisadb", "counts", "conceptnet", "pairs")
+COUNTED = ("webisadb", "counts")
 SYNSETS = "/usr/share/wordnet"
 
 
@@ -29,15 +30,20 @@ def train_poincare_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("which relations").add_argument
     add("--words", action="store_true", help="wordnet: single words as nodes, not synsets")
     add("--below", metavar="NODE", help="only a node and what is below it, as mammal.n.01")
-    add("--vocabulary", metavar="SPACE|FILE", help="webisadb: words that relations are between")
-    add("--min-frequency", type=at_least(0), default=10, metavar="N", help="webisadb (%(default)s)")
-    add("--min-links", type=at_least(0), default=3, metavar="N", help="webisadb (%(default)s)")
-    for name in ("--stopwords", "--offensive"):
-        about = "webisadb: words to leave out (%(default)s)"
-        add(name, default="english", metavar="english|none|FILE", help=about)
     about = "leave out nodes that no chain of relations joins to most others"
     add("--largest-component", action="store_true", help=about)
-    add("--work", metavar="FOLDER", help="webisadb: where reading goes on after an interruption")
+    add = parser.add_argument_group("which relations of webisadb and counts").add_argument
+    add("--vocabulary", metavar="SPACE|FILE", help="words that relations are between")
+    add("--min-frequency", type=at_least(0), default=10, metavar="N", help="(%(default)s)")
+    add("--min-links", type=at_least(0), default=3, metavar="N", help="(%(default)s)")
+    for name in ("--stopwords", "--offensive"):
+        about = "words to leave out (%(default)s)"
+        add(name, default="english", metavar="english|none|FILE", help=about)
+    about = "take phrases as they are, only the head of a class, or the head of both (%(default)s)"
+    add("--phrases", choices=("whole", "class", "head"), default="whole", help=about)
+    add("--max-classes", type=at_least(1), metavar="N", help="the most frequent of each word (all)")
+    add("--acyclic", action="store_true", help="leave out what contradicts more frequent pairs")
+    add("--work", metavar="FOLDER", help="where reading goes on after an interruption")
     add = parser.add_argument_group("training").add_argument
     add("--dim", type=at_least(1), default=10, metavar="N", help="dimensions (%(default)s)")
     add("--epochs", type=at_least(1), metavar="N", help="passes over the relations (100 to 600)")
@@ -56,30 +62,35 @@ def train_poincare(args: argparse.Namespace) -> None:
     r"""Train a space of the Poincare ball from is-a relations, and push it if asked.
 
     Sources: wordnet, the folder of the WordNet 3.0 database (Debian: wordnet-base); webisadb, the
-    dump of WebIsADB (csv, also inside gzip, bzip2, xz and tar); conceptnet, the file of assertions;
-    pairs, lines of a node, a tab and its class.
+    dump of WebIsADB (csv, also inside gzip, bzip2, xz and tar); counts, tables of a word, its class
+    and how often the two were found, which may be joined with the dump; conceptnet, the file of
+    assertions; pairs, lines of a node, a tab and its class.
 
       hf-dxprivacy train-poincare wordnet --output nouns
       hf-dxprivacy train-poincare wordnet --below mammal.n.01 --output mammals
       hf-dxprivacy train-poincare webisadb tuplesdb.*.tar.gz --vocabulary me/glove-50k --dim 100 \
           --largest-component --checkpoint webisadb.ckpt --work parts --output webisadb \
           --push me/webisadb-poincare
+      hf-dxprivacy train-poincare counts hearst_counts.txt.gz --vocabulary english --phrases head \
+          --min-frequency 2 --max-classes 5 --acyclic --largest-component --license cc-by-nc-4.0 \
+          --output hearst
 
-    The vocabulary of webisadb is that of a space, or a file with one word a line. Distances are
-    scaled so that the median distance to the nearest neighbour is 1. Training can be interrupted:
-    with --checkpoint it goes on from there, and with --work the reading of WebIsADB does. One
+    The vocabulary of webisadb and counts is that of a space, or a file with one word a line.
+    Distances are scaled so that the median distance to the nearest neighbour is 1. Training can be
+    interrupted: with --checkpoint it goes on from there, and with --work the reading does. One
     thread and the same seed give the same space. WebIsADB is under CC BY-NC-SA 3.0, and so is what
     is trained on it.
     """
     check_folder(args.output, args.overwrite)
-    webisadb = args.source == "webisadb"
-    if webisadb and not args.vocabulary:
-        raise UsageError("webisadb needs --vocabulary: a space, or a file with one word a line")
-    if webisadb and args.below:
+    counted = args.source in COUNTED
+    if counted and not args.vocabulary:
+        message = "needs --vocabulary: a space, or a file with one word a line"
+        raise UsageError(f"{args.source} {message}")
+    if counted and args.below:
         raise UsageError("--below is for wordnet, conceptnet and pairs")
     if args.source != "wordnet" and not args.paths:
         raise UsageError(f"{args.source} needs at least one PATH")
-    if not webisadb and len(args.paths) > 1:
+    if not counted and len(args.paths) > 1:
         raise UsageError(f"{args.source} takes one PATH, got {len(args.paths)}")
     from hf_dxprivacy.hub.cards import check_licence
     from hf_dxprivacy.training import PoincareConfig
@@ -90,7 +101,7 @@ def train_poincare(args: argparse.Namespace) -> None:
     with usage():
         check_licence(args.license)
         PoincareConfig(**settings)
-    relations, origin = _webisadb(args) if webisadb else _relations(args)
+    relations, origin = _counted(args) if counted else _relations(args)
     if args.license:
         origin["licence"] = args.license
     print(f"{len(relations):,} relations over {len(relations.nodes):,} nodes", file=sys.stderr)
@@ -135,7 +146,7 @@ def _relations(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
     return relations, origin
 
 
-def _webisadb(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
+def _counted(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
     from hf_dxprivacy.files.readers import read_words
     from hf_dxprivacy.spaces import EmbeddingSpace
     from hf_dxprivacy.training import read_webisadb
@@ -150,9 +161,15 @@ def _webisadb(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
     filters = {
         "min_frequency": args.min_frequency,
         "min_links": args.min_links,
+        "phrases": args.phrases,
+        "max_classes": args.max_classes,
+        "acyclic": args.acyclic,
         "connected": args.largest_component,
     }
     found = read_webisadb(args.paths, vocabulary=words, work=args.work, **filters, **lists)
     print(found.summary, file=sys.stderr)
     shown = {name: Path(choice).name for name, choice in chosen.items()}
-    return found, webisadb_origin(found, filters | shown)
+    origin = webisadb_origin(found, filters | shown)
+    if args.source == "counts":
+        origin["source"] = ", ".join(Path(path).name for path in args.paths)
+    return found, origin

@@ -1,4 +1,4 @@
-"""Rows of WebIsADB, parsed and added up in segments from which a later call goes on.
+"""Rows of WebIsADB or counted pairs, parsed and added up in segments; a later call goes on.
 
 Import this module only when reading: it needs the extra ``train``.
 """
@@ -32,6 +32,9 @@ FLATTENED = (
     *("id", "instance", "class", "frequency", "pidspread", "pldspread", "ipremod", "ilemma"),
     *("ipostmod", "cpremod", "clemma", "cpostmod", "pids", "plds", "provids"),
 )
+# Pairs with counts, such as those of Roller, Kiela & Nickel (ACL 2018), with tabs or commas.
+COUNTED = ("hyponym", "hypernym", "count")
+_SAME = dict(zip(COUNTED, ("instance", "class", "frequency"), strict=True))
 
 # Sums of whole numbers up to this are exact whatever the order.
 LARGEST_FREQUENCY = 2**53
@@ -43,6 +46,11 @@ _FIELD = r'(?:(?:"[^"]*")+|[^",\n][^,\n]*|)'
 _START = rf'(?:{_FIELD},){{3}}"?[\d.]+"?,"?\d+"?,"?\d+"?,'
 _FLATTENED_ROW = re.compile(rf"{_START}(?:{_FIELD},){{8}}")
 _PUBLISHED_ROW = re.compile(rf'{_START}"?\[')
+_TABBED = r"[^\t\n]*"
+_COUNTED_ROWS = {
+    "\t": re.compile(r"[^\t]+\t[^\t]+\t\d+\r?$"),
+    ",": re.compile(rf'{_FIELD},{_FIELD},"?\d+"?\r?$'),
+}
 
 # Lines at the front of a file among which one without damage is looked for.
 _LOOKED_AT = 100
@@ -59,7 +67,13 @@ ROWS_AT_ONCE = 4_000_000
 
 Counts = Counter[str]
 
-_FORMAT = 1
+# What is left of a phrase by the option of `read_webisadb`: all, or what stands before "of" and is
+# the last word there.
+_AFTER_OF, _BEFORE_HEAD = "_of_.*$", "^.*_"
+_SHORTENED = {"whole": (), "class": ("class",), "head": ("instance", "class")}
+PHRASES = tuple(_SHORTENED)
+
+_FORMAT = 2
 _METADATA = b"webisadb"
 _PAIR = ("instance", "class")
 _NOTHING = polars.DataFrame(
@@ -74,49 +88,61 @@ class Layout(NamedTuple):
         pattern: A regular expression for the start of a row, with the needed fields as groups.
         header: Whether the first line holds the names of the columns.
         has_modifications: Whether a JSON list comes last.
+        is_counted: Whether these are pairs with counts, not of WebIsADB.
     """
 
     pattern: str
     header: bool
     has_modifications: bool
+    is_counted: bool
 
 
 def find_layout(start: bytes, name: str) -> Layout:
     """Tell the layout of the file of this name from its first lines.
 
     Raises:
-        ArtifactError: If they are not of WebIsADB.
+        ArtifactError: If they are neither of WebIsADB nor counted pairs.
     """
     first = start.split(b"\n", _LOOKED_AT)[:-1]
     lines = [line.decode(errors="replace").replace("\0", "") for line in first]
-    header = tuple(lines[0].rstrip("\r").replace('"', "").split(","))
-    if {"instance", "class", "frequency"} <= set(header):
-        return _layout(header, header=True)
+    names = lines[0].rstrip("\r").replace('"', "")
+    separator = "\t" if "\t" in names else ","
+    header = tuple(names.split(separator))
+    if any(set(known) <= set(header) for known in (COUNTED, _SAME.values())):
+        return _layout(header, header=True, separator=separator)
     for columns, row in ((FLATTENED, _FLATTENED_ROW), (PUBLISHED, _PUBLISHED_ROW)):
         if any(map(row.match, lines)):
             return _layout(columns, header=False)
+    for separator, row in _COUNTED_ROWS.items():
+        if any(map(row.match, lines)):
+            return _layout(COUNTED, header=False, separator=separator)
     raise ArtifactError(
-        f"{name}: not a file of WebIsADB; expected the columns {','.join(PUBLISHED)} or "
-        f"{','.join(FLATTENED)}"
+        f"{name}: neither a file of WebIsADB nor counted pairs; expected the columns "
+        f"{','.join(PUBLISHED)} or {','.join(FLATTENED)}, or {', '.join(COUNTED)} with tabs or "
+        "commas between them"
     )
 
 
-def _layout(columns: tuple[str, ...], header: bool) -> Layout:
+def _layout(columns: tuple[str, ...], header: bool, separator: str = ",") -> Layout:
     flat = {"ilemma", "clemma"} <= set(columns)
+    is_counted = "hyponym" in columns
+    columns = tuple(_SAME.get(column, column) if is_counted else column for column in columns)
     wanted = {
         columns.index("ilemma" if flat else "instance"): "instance",
         columns.index("clemma" if flat else "class"): "class",
         columns.index("frequency"): "frequency",
     }
+    field = _FIELD if separator == "," else _TABBED
     fields = [
-        f"(?P<{wanted[place]}>{_FIELD})" if place in wanted else _FIELD
+        f"(?P<{wanted[place]}>{field})" if place in wanted else field
         for place in range(max(wanted) + 1)
     ]
     if columns[-1] != "modifications":
-        return Layout("^" + ",".join(fields) + r"(?:,|\n)", header, has_modifications=False)
+        end = rf"(?:{separator}|\n)" if len(fields) < len(columns) else r"\n"
+        return Layout("^" + separator.join(fields) + end, header, False, is_counted)
     fields += [_FIELD] * (len(columns) - 1 - len(fields))
     pattern = "^" + ",".join(fields) + r',(?P<opening>"?[^"\n]?)'
-    return Layout(pattern, header, has_modifications=True)
+    return Layout(pattern, header, True, is_counted)
 
 
 def read_rows(block: bytes, layout: Layout) -> tuple[Any, Counts]:
@@ -147,7 +173,7 @@ def read_rows(block: bytes, layout: Layout) -> tuple[Any, Counts]:
         .drop_nulls("instance")
     )
     number = frequency.str.strip_chars('" ').cast(polars.Float64, strict=False)
-    is_count = number.is_between(0, LARGEST_FREQUENCY)
+    is_count = number.is_between(0, LARGEST_FREQUENCY) & (number == number.floor())
     counted = fields.select(
         *map(_unquoted, _PAIR),
         polars.when(is_count).then(number).cast(polars.Int64),
@@ -158,6 +184,7 @@ def read_rows(block: bytes, layout: Layout) -> tuple[Any, Counts]:
         broken = len(fields) - int(whole.sum())
     return counted, Counter(
         rows=len(lines),
+        counted_pairs=len(lines) * layout.is_counted,
         nul_bytes=nul_bytes,
         undecodable=undecodable,
         incomplete=len(lines) - len(fields),
@@ -192,14 +219,16 @@ class Segments:
     Args:
         folder: Where they are kept, as Parquet files; created if necessary.
         words: The vocabulary, whose numbers the files hold.
+        phrases: One of `PHRASES`.
 
     Attributes:
         counts: Of rows and damage in all segments so far, named as in `WebIsADBSummary`.
         seconds: Time that reading them took.
     """
 
-    def __init__(self, folder: Path, words: list[str]) -> None:
+    def __init__(self, folder: Path, words: list[str], phrases: str = "whole") -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self._phrases = phrases
         self.counts, self.seconds = Counts(), 0.0
         self._numbers = polars.LazyFrame({"word": words}).with_row_index("number")
         self._vocabulary = hashlib.sha256("\n".join(words).encode()).hexdigest()
@@ -234,8 +263,8 @@ class Segments:
         """Add up the segments.
 
         Returns:
-            (m, 2) numbers of instance and class of the pairs that are frequent enough, and the
-            number of all pairs.
+            (m, 3) numbers of instance and class of the pairs that are frequent enough, and their
+            frequency; and the number of all pairs.
         """
         rows = sum(pq.read_metadata(path).num_rows for path in self._files)
         shares = 1 + rows // ROWS_AT_ONCE
@@ -247,7 +276,7 @@ class Segments:
             sums = sums.collect(engine="streaming")
             distinct += len(sums)
             sums = sums.filter(polars.col("frequency") >= min_frequency)
-            frequent.append(sums.select(_PAIR).to_numpy().astype(np.int64))
+            frequent.append(sums.select(*_PAIR, "frequency").to_numpy().astype(np.int64))
         return np.concatenate(frequent), distinct
 
     def _resume(self, part: Part) -> tuple[int, bool]:
@@ -267,7 +296,8 @@ class Segments:
     def _path(self, part: Part, start: int) -> Path:
         """Return the file of a segment, named by a digest of all that its sums depend on."""
         name = str(Path(part.name).resolve())
-        source = json.dumps([_FORMAT, BLOCK, name, part.version, self._vocabulary])
+        read = [_FORMAT, BLOCK, name, part.version, self._vocabulary, self._phrases]
+        source = json.dumps(read)
         digest = hashlib.sha256(source.encode()).hexdigest()[:24]
         return self._folder / f"{digest}-{start:015d}.parquet"
 
@@ -279,7 +309,10 @@ class Segments:
         known = rows.lazy()
         for column in _PAIR:
             numbers = self._numbers.rename({"number": column})
-            word = polars.col(column).str.to_lowercase().alias("word")
+            word = polars.col(column).str.to_lowercase().str.replace_all(" ", "_", literal=True)
+            if column in _SHORTENED[self._phrases]:
+                word = word.str.replace(_AFTER_OF, "").str.replace(_BEFORE_HEAD, "")
+            word = word.alias("word")
             known = known.select(word, polars.exclude("word", column)).join(numbers, on="word")
         sums = known.group_by(_PAIR).agg(polars.col("frequency").sum(), rows=polars.len()).collect()
         counts["outside_vocabulary"] = len(rows) - int(sums["rows"].sum())

@@ -7,7 +7,7 @@ missing or not in this format.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -228,13 +228,13 @@ class Morphology:
     lemmas: Mapping[str, frozenset[str]]
     exceptions: Mapping[str, Mapping[str, tuple[str, ...]]]
 
-    def bases(self, word: str) -> list[str]:
+    def bases(self, word: str, parts: Iterable[str] = PARTS_OF_SPEECH) -> list[str]:
         """Return the base forms of a word in lower case, sorted; the word itself is not one.
 
         A possessive has the word before its apostrophe as a base.
         """
         found = {word[:-2]} if word.endswith("'s") else set()
-        for part in PARTS_OF_SPEECH:
+        for part in parts:
             found.update(self._bases(word, part))
         return sorted(found - {word})
 

@@ -94,6 +94,25 @@ def test_webisadb_goes_from_the_dump_to_the_hub(
     assert str(folder) not in card
 
 
+def test_counted_pairs_go_the_same_way_with_the_dump_or_without(folder: Path) -> None:
+    lines = ["dog\tyoung animal\t9", "animal\tdog\t8", "tool\tdog\t7"]
+    (folder / "counts.tsv").write_text("\n".join(lines))
+    options = ["--vocabulary", "words.txt", "--min-frequency", "1", "--min-links", "1"]
+    pruned = ["--phrases", "head", "--acyclic", "--max-classes", "1", "--largest-component"]
+    command = ["train-poincare", "counts", "counts.tsv", *options, *pruned, *QUICK]
+    assert main([*command, "--license", "cc-by-nc-4.0"]) == 0
+    space = EmbeddingSpace.from_pretrained("./space")
+    assert set(space.words) == {"dog", "animal", "tool"}
+    counts = space.provenance["counts"]
+    assert (counts["opposite"], counts["counted_pairs"], counts["relations"]) == (1, 3, 2)
+    assert "license: cc-by-nc-4.0\n" in (folder / "space" / "README.md").read_text()
+    assert main([*command[:3], "dump.csv", *command[3:], "--overwrite"]) == 0
+    provenance = EmbeddingSpace.from_pretrained("./space").provenance
+    assert provenance["licence"] == "cc-by-nc-sa-3.0"
+    assert provenance["source"] == "counts.tsv, dump.csv"
+    assert provenance["filters"]["phrases"] == "head"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

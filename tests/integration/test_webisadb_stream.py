@@ -55,6 +55,12 @@ def _rows(count: int, seed: int = 0) -> bytes:
     return "".join(lines).encode()
 
 
+def _counted(count: int, seed: int = 0) -> bytes:
+    draw = random.Random(seed)
+    words = (f"word{draw.randrange(400)}\tword{draw.randrange(400)}" for _ in range(count))
+    return "".join(f"{pair}\t{draw.randrange(9)}\n" for pair in words).encode()
+
+
 def _start(
     dump: Path, work: Path, block: int = BLOCK, segment: int = SEGMENT, kill_at: int = 0
 ) -> "subprocess.CompletedProcess[str]":
@@ -66,13 +72,13 @@ def _read(dump: Path, work: Path | None = None) -> WebIsADB:
     return read_webisadb(dump, vocabulary=VOCABULARY, work=work, offensive=None, progress=False)
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(("counted", "packed"), [(False, False), (False, True), (True, True)])
 def test_a_killed_reading_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: bool, packed: bool
 ) -> None:
     dump, work = tmp_path / "dump", tmp_path / "work"
     dump.mkdir()
-    contents = [_rows(15_000, seed) for seed in range(2)]
+    contents = [_counted(90_000, seed) if counted else _rows(15_000, seed) for seed in range(2)]
     for number, rows in enumerate(contents):
         (dump / f"{number}.csv").write_bytes(gzip.compress(rows, 1) if packed else rows)
     # In the middle of writing the eighth segment; the first file has six, the last one is shorter.

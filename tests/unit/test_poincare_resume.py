@@ -21,10 +21,15 @@ NAMES = [
 RELATIONS = Relations.from_names(NAMES)
 CONFIG = PoincareConfig(epochs=40, burn_in=5, negatives=10, check_every=10, patience=3)
 
+CONFIGS = {
+    "plain": CONFIG,
+    "refined": replace(CONFIG, epochs=20, refinement=20, check_every=0),
+}
+
 # Trains like the tests, in a process that ends as if it had lost its power.
 KILLED = """
 import os, signal, sys
-from test_poincare_resume import CONFIG, RELATIONS
+from test_poincare_resume import CONFIGS, RELATIONS
 from hf_dxprivacy.training.poincare import train_poincare
 
 def on_epoch(epoch):
@@ -32,7 +37,11 @@ def on_epoch(epoch):
         os.kill(os.getpid(), signal.SIGKILL)
 
 train_poincare(
-    RELATIONS, 3, CONFIG, threads=1, checkpoint=sys.argv[1], progress=False, on_epoch=on_epoch
+    *(RELATIONS, 3, CONFIGS[sys.argv[2]]),
+    threads=1,
+    checkpoint=sys.argv[1],
+    progress=False,
+    on_epoch=on_epoch,
 )
 """
 
@@ -58,17 +67,18 @@ def _stop_after(epochs: int, checkpoint: Path) -> None:
         )
 
 
-def test_a_killed_training_goes_on_to_the_same_points(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_killed_training_goes_on_to_the_same_points(tmp_path: Path, name: str) -> None:
     path = tmp_path / "training.npz"
-    here = Path(__file__).parent
-    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], cwd=here, check=False)
+    command = [sys.executable, "-c", KILLED, str(path), name]
+    done = subprocess.run(command, cwd=Path(__file__).parent, check=False)
     assert done.returncode == -signal.SIGKILL
     assert path.exists()
     numbers: list[int] = []
     resumed = train_poincare(
         RELATIONS,
         3,
-        CONFIG,
+        CONFIGS[name],
         threads=1,
         checkpoint=path,
         progress=False,
@@ -76,7 +86,7 @@ def test_a_killed_training_goes_on_to_the_same_points(tmp_path: Path) -> None:
     )
     assert 1 < numbers[0] <= 26
     assert numbers == list(range(numbers[0], 41))
-    np.testing.assert_array_equal(resumed.vectors, _train().vectors)
+    np.testing.assert_array_equal(resumed.vectors, _train(config=CONFIGS[name]).vectors)
 
 
 def test_interrupting_again_and_again_changes_nothing(tmp_path: Path) -> None:

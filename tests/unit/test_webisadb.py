@@ -136,6 +136,7 @@ DAMAGED = (
     (b"1,cat,pet,many,1,1,[]", {"bad_frequency": 1}),
     (b"1,cat,pet,,1,1,[]", {"bad_frequency": 1}),
     (b"1,cat,pet,-12,1,1,[]", {"bad_frequency": 1}),
+    (b"1,cat,pet,12.5,1,1,[]", {"bad_frequency": 1}),
     (b"1,cat,pet,nan,1,1,[]", {"bad_frequency": 1}),
     (b"1,cat,pet,1e300,1,1,[]", {"bad_frequency": 1}),
     (b'1,cat,pet,12.0,1,1,"[{""_id"":', {"broken_modifications": 1, "pairs": 1}),
@@ -293,10 +294,10 @@ def test_the_summary_reads_as_a_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"text,label\nhello,1\n", b"\x89PNG\r\n\x1a\n\0\0", b"cat\tpet\t10\n", b"1,cat,pet,10\n"],
+    [b"text,label\nhello,1\n", b"\x89PNG\r\n\x1a\n\0\0", b"cat\tpet\tten\n", b"1,cat,pet,10\n"],
 )
 def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(ArtifactError, match=r"d\.csv: not a file of WebIsADB; expected the col"):
+    with pytest.raises(ArtifactError, match=r"d\.csv: neither a file of WebIsADB nor counted pa"):
         _read(tmp_path / "d.csv", content)
 
 
@@ -312,6 +313,10 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_options_out_of_bounds_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValueError, match="max_classes >= 1"):
+        _read(tmp_path / "d.csv", max_classes=0)
+    with pytest.raises(InvalidValueError, match="phrases"):
+        _read(tmp_path / "d.csv", phrases="tail")
     for name in ("min_frequency", "min_links"):
         with pytest.raises(InvalidValueError, match=f"{name} >= 0"):
             _read(tmp_path / "d.csv", **{name: -1})
