@@ -215,11 +215,14 @@ def origin(wordnet: Path) -> dict[str, Any]:
         "source_package": debian_package(),
         "source_sha256": digest.hexdigest(),
         "script": f"scripts/{Path(__file__).name}",
-        "versions": {
-            name: importlib.metadata.version(name)
-            for name in ("hf-dxprivacy", "numpy", "scipy", "numba")
-        },
+        "versions": versions(),
     }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the software that the spaces depend on."""
+    names = ("hf-dxprivacy", "numpy", "scipy", "numba")
+    return {name: importlib.metadata.version(name) for name in names}
 
 
 def debian_package() -> str | None:
