@@ -1,4 +1,4 @@
-"""The verbs convert, hierarchy, card and push, on folders of `save_pretrained`."""
+"""The verbs convert, hierarchy and card, on folders of `save_pretrained`."""
 
 import argparse
 import sys
@@ -11,6 +11,7 @@ from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 
 if TYPE_CHECKING:
     from hf_dxprivacy.hub import Publishable
+    from hf_dxprivacy.privatizers.privatizer import Privatizer
     from hf_dxprivacy.report.card_measurements import Space
     from hf_dxprivacy.sentences import SentencePool
     from hf_dxprivacy.spaces import EmbeddingSpace
@@ -232,7 +233,7 @@ def card(args: argparse.Namespace) -> None:
     from hf_dxprivacy.sentences import SentencePool
     from hf_dxprivacy.spaces import EmbeddingSpace
 
-    stored = _load(args.folder, whole=False)
+    stored = load_stored(args.folder, whole=False)
     space = stored.space if isinstance(stored, SentencePool) else stored
     if isinstance(space, EmbeddingSpace):
         changes = {"figures": space.figures, "certificates": space.certificates}
@@ -242,53 +243,11 @@ def card(args: argparse.Namespace) -> None:
     print(f"{Path(args.folder) / 'README.md'} written", file=sys.stderr)
 
 
-def push_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.usage = "%(prog)s FOLDER REPOSITORY [options]"
-    add = parser.add_argument
-    add("folder", metavar="FOLDER", help="what save_pretrained or 'convert' has written")
-    add("repository", metavar="REPOSITORY", help="namespace/name; made if there is none")
-    about = f"{LICENSE}; required unless the space states its own"
-    add("--license", metavar="ID", help=about)
-    add("--private", action="store_true", default=None, help="make a new repository private")
-    add("--revision", metavar="BRANCH", help="branch to commit to; made if there is none (main)")
-    add("--message", metavar="TEXT", help="says what was changed")
-    add("--create-pr", action="store_true", help="open a pull request instead")
-
-
-def push(args: argparse.Namespace) -> None:
-    """Push a space, a pool, a privatizer or a selector to a model repository on the Hub.
-
-      hf-dxprivacy push ./glove me/glove-100d --license pddl
-      hf-dxprivacy push ./my-privatizer me/reviews-privatizer --license cc0-1.0 --private
-
-    One commit, with a model card made anew. Afterwards all who may read the repository can
-    use it by its name: EmbeddingSpace.from_pretrained("me/glove-100d"), or --space me/glove-100d. A
-    privatizer is pushed with its settings and a reference to its space, never with a seed. The
-    token is that of 'hf auth login', or HF_TOKEN.
-    """
-    stored = _load(args.folder, whole=True)
-    with usage():
-        commit = stored.push_to_hub(
-            args.repository,
-            license=args.license,
-            private=args.private,
-            revision=args.revision,
-            commit_message=args.message,
-            create_pr=args.create_pr,
-        )
-    print(commit.pr_url or commit.commit_url)
-
-
-def _load(folder: str, *, whole: bool) -> "Publishable":
+def load_stored(folder: str, *, whole: bool) -> "Publishable":
     """Load what a folder holds; a space is measured, and if `whole` all it has built is loaded."""
     from hf_dxprivacy.hub.artifact import ENCODER
     from hf_dxprivacy.hub.atomic import current_folder
     from hf_dxprivacy.privatizers import config
-    from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
-    from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
-    from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
-    from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
     from hf_dxprivacy.report import measure
     from hf_dxprivacy.sentences import SentencePool
     from hf_dxprivacy.slots.low_transition import SETTINGS, LowTransitionSelector
@@ -296,10 +255,7 @@ def _load(folder: str, *, whole: bool) -> "Publishable":
 
     path = current_folder(folder)
     if (path / config.FILE).is_file():
-        kinds: list[Any] = [DxPrivatizer, SentencePrivatizer, SlotPrivatizer, TokenPrivatizer]
-        privatizers = {kind.__name__: kind for kind in kinds}
-        loaded: Publishable = privatizers[config.owner_in(path)].from_pretrained(path)
-        return loaded
+        return load_privatizer(folder)
     if (path / SETTINGS).is_file():
         return LowTransitionSelector.from_pretrained(path)
     if (path / ENCODER).is_file():
@@ -308,3 +264,19 @@ def _load(folder: str, *, whole: bool) -> "Publishable":
         raise ArtifactError(f"{folder}: expected a folder that save_pretrained has written")
     parts = space_artifact.stored_parts(path) if whole else {}
     return measure(EmbeddingSpace.from_pretrained(path, **parts))
+
+
+def load_privatizer(folder: str) -> "Privatizer":
+    """Load a stored privatizer, of whichever class it is."""
+    from hf_dxprivacy.hub.atomic import current_folder
+    from hf_dxprivacy.privatizers import config
+    from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
+    from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
+    from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+    from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
+
+    path = current_folder(folder)
+    kinds: list[Any] = [DxPrivatizer, SentencePrivatizer, SlotPrivatizer, TokenPrivatizer]
+    privatizers = {kind.__name__: kind for kind in kinds}
+    loaded: Privatizer = privatizers[config.owner_in(path)].from_pretrained(path)
+    return loaded

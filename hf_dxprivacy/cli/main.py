@@ -27,7 +27,7 @@ VERBS = {
     "pool": ("make_pool", "make a pool of sentences from public texts"),
     "hierarchy": ("artifacts", "build or show the tree of a space"),
     "card": ("artifacts", "make the model card of a space, a pool, a privatizer or a selector"),
-    "push": ("artifacts", "push a space, a pool, a privatizer or a selector to the Hub"),
+    "push": ("push", "push a release, a space, a pool, a privatizer or a selector to the Hub"),
     "train-poincare": ("train_poincare", "train a hyperbolic space from is-a relations"),
 }
 

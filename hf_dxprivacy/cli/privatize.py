@@ -71,8 +71,8 @@ def privatize_arguments(parser: argparse.ArgumentParser) -> None:
     add("--split", help="split of a dataset on the Hub (train)")
     add("--subset", metavar="NAME", help="configuration of a dataset on the Hub")
     about = (
-        "write the guarantee, all options and counts of words as JSON (OUT.report.json); the "
-        "counts are for the owner of the text only"
+        "write the guarantee, all options and counts of words as JSON (OUT.report.json), from "
+        "which 'push' makes a dataset card; the counts are for the owner of the text only"
     )
     add("--report", nargs="?", const="", metavar="PATH", help=about)
     _add_privacy_arguments(parser.add_argument_group("privacy").add_argument)
@@ -154,7 +154,7 @@ def privatize(args: argparse.Namespace) -> None:
         # The null device stands for a stream that the caller has closed.
         if vars(args)[name] == "-" and getattr(stream, "name", None) == os.devnull:
             raise UsageError(f"standard {name} is closed; name a file instead of -")
-    from hf_dxprivacy.files import job, readers, writers
+    from hf_dxprivacy.files import job, readers, released_file, writers
     from hf_dxprivacy.sentences import is_pool
 
     by_sentence = is_pool(args.space)
@@ -188,9 +188,12 @@ def privatize(args: argparse.Namespace) -> None:
                 num_proc=args.num_proc,
             )
     if report_path:
-        report = json.dumps(job.run_report(privatizer, outcome), indent=2, ensure_ascii=False)
+        file_of = None if args.output == "-" else Path(args.output)
+        released = file_of and released_file.described(file_of, target, source)
+        report = job.run_report(privatizer, outcome, released)
+        text = json.dumps(report, indent=2, ensure_ascii=False)
         with writers.replacing(report_path, overwrite=args.overwrite) as file:
-            file.write(f"{report}\n".encode())
+            file.write(f"{text}\n".encode())
     where = "standard output" if args.output == "-" else args.output
     _summarize(f"{outcome.rows:,} rows", where, outcome.counts, args.unit)
     print(guarantee, file=sys.stderr)

@@ -5,7 +5,7 @@ import pickle
 import platform
 import signal
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import reduce
@@ -15,7 +15,6 @@ from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from operator import add
-from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
@@ -32,6 +31,7 @@ from hf_dxprivacy.files.readers import Batch, Reader
 from hf_dxprivacy.files.writers import write_rows
 from hf_dxprivacy.privatizers import text_privatizer
 from hf_dxprivacy.privatizers.batch import TextCounts, WordCounts
+from hf_dxprivacy.privatizers.claim import claim_of
 from hf_dxprivacy.privatizers.dataset_formats import (
     arrow_array,
     arrow_values,
@@ -277,42 +277,17 @@ def _in_worker(exchange: Callable[..., Any], *message: Any) -> Any:
         ) from error
 
 
-def run_report(privatizer: TextsPrivatizer, outcome: Outcome) -> dict[str, Any]:
-    """Describe a release as JSON values. Neither the seed nor any path is part of it."""
-    space = privatizer.space
-    name = Path(space.location).name if space.location else None
+def run_report(
+    privatizer: TextsPrivatizer, outcome: Outcome, released: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Describe a release, and the file that holds it, as JSON values; no seed or path is in it."""
     versions: dict[str, str | None] = dict.fromkeys(LIBRARIES)
     for library in LIBRARIES:
         with suppress(metadata.PackageNotFoundError):  # another build, such as faiss-gpu
             versions[library] = metadata.version(library)
-    pool: dict[str, Any] = {}
-    if isinstance(privatizer, SentencePrivatizer):
-        names = ("unit", "label_column", "refill", "language")
-        options = {name: getattr(privatizer, name) for name in names}
-        encoder = {name: getattr(privatizer.pool.encoder, name) for name in ("kind", "digest")}
-        pool["pool"] = {"digest": privatizer.pool.digest, "encoder": encoder}
-    else:
-        options = {name: getattr(privatizer, name) for name in ("oov", "case")}
-        options["stopwords"] = len(privatizer.stopwords)
     return {
-        "guarantee": privatizer.guarantee.to_dict(),
-        "mechanism": privatizer.mechanism.parameters,
-        "space": {
-            "name": space.commit.repo_id if space.commit else name,
-            "commit": space.commit.sha if space.commit else None,
-            "digest": space.digest,
-            "metric": space.metric,
-            space.entries: len(space),
-            "dimensions": space.dim,
-        },
-        **pool,
-        "options": {
-            "text_columns": list(privatizer.text_paths),
-            "output_columns": list(privatizer.output_columns),
-            "roles": privatizer.roles and list(privatizer.roles),
-            **options,
-            "seeded": privatizer.seed is not None,
-        },
+        **claim_of(privatizer),
+        "released": released,
         "rows": outcome.rows,
         **_counted(outcome.counts),
         "versions": {"hf-dxprivacy": __version__, "python": platform.python_version(), **versions},

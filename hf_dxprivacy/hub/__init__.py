@@ -13,12 +13,14 @@ from hf_dxprivacy.hub.download import (
     resolve,
 )
 from hf_dxprivacy.hub.publish import Publishable
+from hf_dxprivacy.hub.released_dataset import ReleasedDataset
 
 __all__ = [
     "ArtifactSource",
     "HubCommit",
     "HubOptions",
     "Publishable",
+    "ReleasedDataset",
     "atomic_write",
     "builtin_names",
     "builtin_pools",

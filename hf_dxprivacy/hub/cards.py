@@ -91,7 +91,7 @@ def require_licence(license: str | None, provenance: Mapping[str, Any]) -> None:
         InvalidValueError: If there is none, or the Hub does not know it.
     """
     check_licence(license)
-    if license is None and _stated_licence(provenance) is None:
+    if license is None and stated_licence(provenance) is None:
         raise InvalidValueError(
             "there is no licence, and others may use what you publish only under one; pass "
             "license= (--license), for instance 'mit' or 'cc-by-4.0', if the rights are yours to "
@@ -107,7 +107,7 @@ def licence_header(
     Returns:
         The entry "license"; beside "other", as far as known, "license_name" and "license_link".
     """
-    name = _slug(_stated_licence(provenance) or "")
+    name = slug(stated_licence(provenance) or "")
     if license is None:
         license = name if name in HUB_LICENCES else "other" if name else "unknown"
     if license != "other":
@@ -229,10 +229,7 @@ def space_card(
     mechanisms: dict[str, Any] = figures["mechanisms"] if figures else {}
     is_exact = {name: row[0]["support"] is not None for name, row in mechanisms.items()}
     shown = {key: value for key, value in provenance.items() if key != "licence_text"}
-    given = provenance.get("language")
-    codes = [c for c in (given if isinstance(given, list) else [given]) if isinstance(c, str)]
-    if codes not in (given, [given]) or not all(re.fullmatch("[a-z]{2,3}", c) for c in codes):
-        codes = []
+    codes = languages(provenance)
     model = provenance.get("source")
     is_model = isinstance(model, str) and isinstance(provenance.get("commit"), str)
     is_model = is_model and re.fullmatch(r"(?:[\w-]+/)?[\w.-]+", model, re.ASCII) is not None
@@ -246,19 +243,19 @@ def space_card(
         [*SPACE_TAGS, "poincare-embeddings"] if ball else SPACE_TAGS,
         *(license, name, provenance, licence_file),
         header={
-            "language": given if codes else None,
+            "language": provenance["language"] if codes else None,
             "base_model": model if is_model else None,
         },
         ball=ball,
         config=config,
-        language=_listed(LANGUAGES.get(code, f"`{code}`") for code in codes),
+        language=listed(LANGUAGES.get(code, f"`{code}`") for code in codes),
         commit=commit,
         digest=digest,
         example={"mechanism": example, "epsilon": middle["epsilon"] if middle else 1.0},
         figures=figures,
-        exact=_listed(f"`{name}`" for name, known in is_exact.items() if known),
-        drawn=_listed(f"`{name}`" for name, known in is_exact.items() if not known),
-        charted=_listed(mechanisms),
+        exact=listed(f"`{name}`" for name, known in is_exact.items() if known),
+        drawn=listed(f"`{name}`" for name, known in is_exact.items() if not known),
+        charted=listed(mechanisms),
         index=_index(config.get("index")),
         # A word must not end the block that they are shown in.
         branches=branches and branches.replace("`", "'"),
@@ -386,37 +383,52 @@ def _card(
     **shown: Any,
 ) -> str:
     """Fill a template; `name` is a repository or folder."""
-    # Late, because they take a while to load.
-    import jinja2
+    # Late, because it takes a while to load.
     from huggingface_hub import ModelCardData
 
     provenance = provenance or {}
     licences: dict[str, Any] = {**licence_header(license, provenance, licence_file)}
-    stated = _stated_licence(provenance)
-    differs = stated is not None and _slug(stated) != licences["license"]
+    stated = stated_licence(provenance)
+    differs = stated is not None and slug(stated) != licences["license"]
+    data = ModelCardData(**licences, library_name=LIBRARY_NAME, **(header or {}), tags=[*tags])
+    shown |= {"title": name.rpartition("/")[2], "name": json.dumps(name)}
+    shown |= {"license": licences["license"], "licence_file": licences.get("license_link")}
+    shown |= {"stated": stated, "differs": differs}
+    return rendered(template, card_data=data.to_yaml(), **shown)
+
+
+def rendered(template: str, **shown: Any) -> str:
+    """Fill a template of `TEMPLATES`."""
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=False,  # Markdown: what is not ours goes through `plain` or `code`
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {"plain": plain, "code": code}
-    data = ModelCardData(**licences, library_name=LIBRARY_NAME, **(header or {}), tags=[*tags])
-    shown |= {"title": name.rpartition("/")[2], "name": json.dumps(name)}
-    shown |= {"license": licences["license"], "licence_file": licences.get("license_link")}
-    shown |= {"stated": stated, "differs": differs}
-    return environment.get_template(template).render(card_data=data.to_yaml(), **shown) + "\n"
+    return environment.get_template(template).render(**shown) + "\n"
 
 
-def _stated_licence(provenance: Mapping[str, Any]) -> str | None:
+def languages(provenance: Mapping[str, Any]) -> list[str]:
+    """Return the codes of the languages that a provenance names; none if one is malformed."""
+    given = provenance.get("language")
+    codes = given if isinstance(given, list) else [given]
+    sound = all(isinstance(code, str) and re.fullmatch("[a-z]{2,3}", code) for code in codes)
+    return [*codes] if sound else []
+
+
+def stated_licence(provenance: Mapping[str, Any]) -> str | None:
     """Return the licence that a provenance names, in one line; None if it names none."""
     licence = provenance.get("licence")
     if not isinstance(licence, str):
         return None
     name = " ".join(licence.split())
-    return None if _slug(name) in ("", "unknown") else name
+    return None if slug(name) in ("", "unknown") else name
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
+    """Return the name of a licence as the Hub would spell it."""
     return re.sub(r"[^a-z0-9.+]+", "-", name.lower()).strip("-")
 
 
@@ -462,6 +474,7 @@ def _pair(values: Any) -> list[float]:
     return [first, second]
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """Join names by commas and an "and"."""
     *most, last = [*names] or [""]
     return f"{', '.join(most)} and {last}" if most else last

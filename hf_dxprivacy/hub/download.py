@@ -230,7 +230,7 @@ def fetch(
 def hub_errors(repo_id: str, what: str, *, pushes: bool = False) -> Iterator[None]:
     """Translate the errors of the Hub's client, in messages that name the repository and `what`.
 
-    With `pushes`, a model card is sent, which the client may refuse by a ValueError.
+    With `pushes`, a card is sent, which the client may refuse by a ValueError.
 
     Raises:
         HubFileNotFoundError: If the repository lacks the file.
@@ -265,7 +265,7 @@ def _translated(error: Exception, what: str, pushes: bool) -> DxPrivacyError | N
     if refusal := _refusal(error):
         return HubError(f"{what}: {refusal}")
     if isinstance(error, ValueError) and pushes:
-        return InvalidValueError(f"{what}: the Hub refuses the model card: {error}")
+        return InvalidValueError(f"{what}: the Hub refuses the card: {error}")
     if isinstance(error, ValueError):
         return HubError(
             f"{what}: the client refuses the answer of the Hub ({error}); check HF_ENDPOINT, which "

@@ -21,11 +21,13 @@ class Publishable(ABC):
     """Base class of what is saved into a folder and pushed to the Hub.
 
     Attributes:
+        repo_type: What a repository of it is: "model" or "dataset".
         published_files: Every file that a save may write. A push removes those of them that are
             in the repository but not in the new state, so that nothing stale remains.
     """
 
     published_files: ClassVar[tuple[str, ...]]
+    repo_type: ClassVar[str] = "model"
 
     def save_pretrained(
         self,
@@ -69,13 +71,16 @@ class Publishable(ABC):
         if push_to_hub:
             self.push_to_hub(repo_id or name, license=license)
 
-    def write_card(self, directory: str | Path, *, license: str | None = None) -> None:
-        """Make the model card anew in a folder that holds what this was loaded from.
+    def write_card(
+        self, directory: str | Path, *, license: str | None = None, name: str | None = None
+    ) -> None:
+        """Make the card anew in a folder that holds what this was loaded from.
 
-        Arguments and errors are those of `save_pretrained`.
+        `name` is what the card calls it, by default the name of the folder. The other arguments and
+        the errors are those of `save_pretrained`.
         """
         check_licence(license)
-        name = Path(directory).resolve().name
+        name = name or Path(directory).resolve().name
         self._write_card(current_folder(directory), license=license, name=name)
 
     def push_to_hub(
@@ -90,7 +95,7 @@ class Publishable(ABC):
         create_pr: bool = False,
         **unknown: Any,
     ) -> "CommitInfo":
-        """Push to a model repository on the Hub, as one commit; a push that fails leaves none.
+        """Push to a repository on the Hub, as one commit; a push that fails leaves none.
 
         Args:
             repo_id: "namespace/name", or "name" for one of your own; created if there is none.
@@ -119,17 +124,20 @@ class Publishable(ABC):
             raise InvalidTypeError(f"expected repo_id to be a string, got {repo_id!r}")
         self._check_publishable(license)
         api = HfApi(token=token, library_name=LIBRARY_NAME, library_version=__version__)
+        kind = self.repo_type
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
             self._save(folder)
             with hub_errors(repo_id, "push", pushes=True):
                 # The Hub adds the namespace of the token to a name without one.
-                repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
+                made = api.create_repo(repo_id, repo_type=kind, private=private, exist_ok=True)
+                repo_id = made.repo_id
                 self._write_card(folder, license=license, name=repo_id)
                 if revision and not create_pr and not revision.startswith("refs/"):
-                    api.create_branch(repo_id, branch=revision, exist_ok=True)
+                    api.create_branch(repo_id, repo_type=kind, branch=revision, exist_ok=True)
                 return api.upload_folder(
                     repo_id=repo_id,
+                    repo_type=kind,
                     folder_path=folder,
                     revision=revision,
                     commit_message=commit_message or f"Upload {type(self).__name__}",

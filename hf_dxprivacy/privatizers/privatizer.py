@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from inspect import signature
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,15 @@ from hf_dxprivacy.errors import (
     require_one_of,
 )
 from hf_dxprivacy.guarantee import PrivacyGuarantee, nested_disclosures
-from hf_dxprivacy.hub import ArtifactSource, HubOptions, Publishable, cards, is_builtin, resolve
+from hf_dxprivacy.hub import (
+    ArtifactSource,
+    HubOptions,
+    Publishable,
+    ReleasedDataset,
+    cards,
+    is_builtin,
+    resolve,
+)
 from hf_dxprivacy.mechanisms import (
     MECHANISMS,
     Mechanism,
@@ -36,7 +44,7 @@ from hf_dxprivacy.mechanisms import (
     resolve_mechanism,
 )
 from hf_dxprivacy.mechanisms.posterior import PosteriorLaw, Prior, frequencies
-from hf_dxprivacy.privatizers import config
+from hf_dxprivacy.privatizers import claim, config
 from hf_dxprivacy.privatizers.budget import BudgetUnit, PrivacyBudget
 from hf_dxprivacy.privatizers.config import PrivatizerConfig
 from hf_dxprivacy.privatizers.dataset_formats import column_names
@@ -46,6 +54,9 @@ from hf_dxprivacy.privatizers.nested import TextPath, text_paths
 from hf_dxprivacy.privatizers.released_words import ReleasedWords
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.reference import refer, require_digest
+
+if TYPE_CHECKING:
+    from datasets import Dataset, DatasetDict
 
 logger = logging.getLogger(__name__)
 
@@ -158,6 +169,11 @@ class Privatizer(SetOnce, Publishable, Shown):
         """The text columns as they were given, with paths to texts in lists of dicts."""
         return (*[str(self._paths.get(name, name)) for name in self.text_columns],)
 
+    @property
+    def released_columns(self) -> dict[str, str]:
+        """The columns that hold released texts, each with the column or path they are made from."""
+        return dict(zip(self.output_columns, self.text_paths, strict=True))
+
     def _nested_disclosures(self) -> tuple[str, ...]:
         paths = {column: str(path) for column, path in self._paths.items()}
         return nested_disclosures(paths, self.roles, self.memoize) if paths else ()
@@ -239,6 +255,37 @@ class Privatizer(SetOnce, Publishable, Shown):
     @abstractmethod
     def guarantee(self) -> PrivacyGuarantee:
         """Guarantee for each unit that goes through this privatizer, and what it rests on."""
+
+    def dataset_card(
+        self,
+        dataset: "Dataset | DatasetDict | Sequence[str]",
+        *,
+        license: str | None = None,
+        description: str | None = None,
+    ) -> ReleasedDataset:
+        """Describe a dataset that this privatizer has released, to publish it with its guarantee.
+
+        >>> released = dataset.map(privatizer, batched=True)
+        >>> privatizer.dataset_card(released, license="cc-by-4.0").push_to_hub("me/released")
+
+        The card (``print`` it) states the guarantee, in plain words and as JSON, which columns are
+        in clear, what is not covered, how the rows were made, and the licence of the space. Rows
+        and card depend on the released rows and on this privatizer only, since the rows go through
+        `hf_dxprivacy.publishable`.
+
+        Args:
+            dataset: What `Dataset.map` returned, or the names of its columns for a card without
+                rows. That this privatizer has made it is checked in part: words that it never
+                releases are refused, another ε does not show.
+            license: Licence of the dataset, as the Hub names it; required to push.
+            description: A sentence or two on what the texts are about.
+
+        Raises:
+            InvalidValueError: If a column that this privatizer writes is missing or holds what it
+                cannot have released, or the licence is unknown.
+            InvalidTypeError: If it is neither a dataset nor names of columns.
+        """
+        return claim.card_of(self, dataset, license, description)
 
     def posterior(
         self,

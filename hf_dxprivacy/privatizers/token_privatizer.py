@@ -206,6 +206,11 @@ class TokenPrivatizer(Privatizer):
         released = token_vocabulary.like(self._privatized(cells, row_ids), cells)
         return batch.with_columns({name: released}, {name: name})
 
+    @property
+    def released_columns(self) -> dict[str, str]:
+        """See base class."""
+        return {self.ids_column: self.ids_column}
+
     def _settings(self) -> dict[str, Any]:
         if self._tokenizer["name"] is None:
             raise InvalidValueError(

@@ -23,8 +23,11 @@ llama4 grok2-community gemma unknown other
 """.split()
 
 
-def check_card(content: str) -> tuple[list[str], list[str]]:
-    """Return what the Hub refuses in a README, and what it only warns of."""
+SIZES = "n<1K 1K<n<10K 10K<n<100K 100K<n<1M 1M<n<10M 10M<n<100M 100M<n<1B n>1B".split()
+
+
+def check_card(content: str, kind: str = "model") -> tuple[list[str], list[str]]:
+    """Return what the Hub refuses in a README of a model or a dataset, and what it warns of."""
     block = BLOCK.match(content)
     if block is None:
         return [], ["empty or missing yaml metadata in repo card"]
@@ -36,7 +39,8 @@ def check_card(content: str) -> tuple[list[str], list[str]]:
         return [], ["empty or missing yaml metadata in repo card"]
     if not isinstance(header, dict):
         return ['"metadata" must be of type object'], []
-    return _license(header) + _language(header) + _tags(header) + _sources(header), []
+    errors = _license(header) + _language(header) + _tags(header) + _sources(header)
+    return errors + (_dataset(header) if kind == "dataset" else []), []
 
 
 def _listed(header: dict[str, Any], key: str) -> list[tuple[str, Any]]:
@@ -69,6 +73,22 @@ def _tags(header: dict[str, Any]) -> list[str]:
         return ['"tags" must be an array']
     wrong = [index for index, tag in enumerate(tags) if not isinstance(tag, str)]
     return [f'"tags[{index}]" must be a string' for index in wrong]
+
+
+def _dataset(header: dict[str, Any]) -> list[str]:
+    """Check what the headers of datasets have, as https://huggingface.co/docs/hub says."""
+    errors = [
+        f"{name} must be one of [{', '.join(SIZES)}]"
+        for name, value in _listed(header, "size_categories")
+        if value not in SIZES
+    ]
+    for name, config in _listed(header, "configs"):
+        files = config.get("data_files") if isinstance(config, dict) else None
+        if not files or not isinstance(config.get("config_name"), str):
+            errors.append(f"{name} must have a config_name and data_files")
+        elif not all({"split", "path"} == {*file} for file in files):
+            errors.append(f"{name}.data_files must have split and path")
+    return errors
 
 
 def _sources(header: dict[str, Any]) -> list[str]:

@@ -18,6 +18,8 @@ class Hub:
         url: What ``HF_ENDPOINT`` has to be.
         cdn_url: Where large files are.
         requests: Method and path of every request so far, as they were sent and without the query.
+        bodies: Method, path and body of every request so far that had one; None, as at first, for
+            none of them.
     """
 
     token = "hf_token_of_me"
@@ -35,6 +37,7 @@ class Hub:
         }
         self.blobs = Blobs(folder / "blobs")
         self.requests: list[tuple[str, str]] = []
+        self.bodies: list[tuple[str, str, bytes]] | None = None
         self.repos: dict[str, Repo] = {}
 
     def repo(self, repo_id: str) -> Repo:

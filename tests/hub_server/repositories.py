@@ -52,7 +52,8 @@ def delete_repo(hub: Hub, request: Request) -> Answer:
 
 @route("POST", "/api/validate-yaml")
 def validate_yaml(hub: Hub, request: Request) -> Answer:
-    errors, warnings = check_card(request.json()["content"])
+    sent = request.json()
+    errors, warnings = check_card(sent["content"], sent["repoType"])
     found = {
         "errors": [{"message": message} for message in errors],
         "warnings": [{"message": message} for message in warnings],

@@ -73,6 +73,7 @@ class HubServer(Hub):
         self.repos.clear()
         self.blobs.clear()
         self.requests.clear()
+        self.bodies = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -151,6 +152,10 @@ class _Handler(BaseHTTPRequestHandler):
         if fault.delay:
             hub.stopped.wait(fault.delay)
         body = self._body(fault.cut_upload_after)
+        if hub.bodies is not None and int(self.headers.get("Content-Length", 0)):
+            content = b"".join(body)
+            hub.bodies.append((self.command, path, content))
+            body = iter([content])
         request = Request(self.command, path, dict(parse_qsl(query)), self.headers, body)
         try:
             answer = respond(hub, request) if fault.status is None else _failing(fault.status)

@@ -1,0 +1,128 @@
+"""The verb push: released datasets, and folders of `save_pretrained`, to the Hub."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hf_dxprivacy.cli.arguments import UsageError, usage
+from hf_dxprivacy.cli.artifacts import LICENSE, load_privatizer, load_stored
+
+if TYPE_CHECKING:
+    from hf_dxprivacy.hub import ReleasedDataset
+
+# Files that `Dataset.save_to_disk` and `DatasetDict.save_to_disk` write.
+SAVED_DATASET = ("state.json", "dataset_dict.json")
+
+
+def push_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.usage = "%(prog)s RELEASE|FOLDER REPOSITORY [options]"
+    about = "a released file or dataset, or what save_pretrained or 'convert' has written"
+    parser.add_argument("source", metavar="RELEASE|FOLDER", help=about)
+    about = "namespace/name; made if there is none"
+    parser.add_argument("repository", metavar="REPOSITORY", help=about)
+    add = parser.add_argument_group("repository").add_argument
+    about = f"{LICENSE}; of a release that of the dataset; required unless a space states its own"
+    add("--license", metavar="ID", help=about)
+    add("--private", action="store_true", default=None, help="make a new repository private")
+    add("--revision", metavar="BRANCH", help="branch to commit to; made if there is none (main)")
+    add("--message", metavar="TEXT", help="says what was changed")
+    add("--create-pr", action="store_true", help="open a pull request instead")
+    add = parser.add_argument_group("releases").add_argument
+    about = "what privatize --report wrote (RELEASE.report.json); its counts are not published"
+    add("--report", metavar="PATH", type=Path, help=about)
+    about = "for a folder of save_to_disk: the folder of the privatizer that made the release"
+    add("--privatizer", metavar="FOLDER", help=about)
+    add("--description", metavar="TEXT", help="what the texts are about, for the card")
+    about = "publish a column that still holds the ORIGINAL text, too (--output-column leaves one)"
+    add("--with-originals", action="store_true", help=about)
+    about = "write data and card into this folder to look at, and send nothing"
+    add("--dry-run", metavar="FOLDER", type=Path, help=about)
+
+
+def push(args: argparse.Namespace) -> None:
+    r"""Push a release to a dataset repository on the Hub, or a space or the like to a model one.
+
+      hf-dxprivacy privatize reviews.csv --output released.parquet --report \
+          --mechanism hierarchical --epsilon 1.5
+      hf-dxprivacy push released.parquet me/reviews-released --license cc-by-4.0
+
+    A released file needs the report of its release, which names its SHA-256, so that no other file
+    gets its guarantee; what 'Dataset.save_to_disk' wrote needs the privatizer, which is taken at
+    its word. One commit holds the data, a dataset card with the guarantee, the columns in clear and
+    what is not covered, and the same as JSON (guarantee.json, croissant.json). Counts of the report
+    and whatever else was derived from the originals stay here.
+
+      hf-dxprivacy push ./glove me/glove-100d --license pddl
+      hf-dxprivacy push ./my-privatizer me/reviews-privatizer --license cc0-1.0 --private
+
+    Spaces, pools of sentences, privatizers and selectors go to a model repository, with a model
+    card made anew; all who may read it can use them by its name. A privatizer is pushed with its
+    settings and a reference to its space, never with a seed. The token is that of 'hf auth login',
+    or HF_TOKEN.
+    """
+    path = Path(args.source)
+    is_file = path.is_file()
+    if is_file or any((path / name).is_file() for name in SAVED_DATASET):
+        made = _release(args, path, is_file)
+    else:
+        for_releases = ("report", "privatizer", "description", "dry_run", "with_originals")
+        if given := [f"--{n.replace('_', '-')}" for n in for_releases if vars(args)[n]]:
+            raise UsageError(
+                f"{', '.join(given)} is for a released file or a folder of save_to_disk, and "
+                f"{path} is {'neither' if path.exists() else 'not there'}"
+            )
+        made = load_stored(args.source, whole=True)
+    if args.dry_run:
+        with usage():
+            made.save_pretrained(args.dry_run, license=args.license)
+            made.write_card(args.dry_run, license=args.license, name=args.repository)
+        print(f"{args.dry_run}: data and card written; nothing was sent", file=sys.stderr)
+        return
+    with usage():
+        commit = made.push_to_hub(
+            args.repository,
+            license=args.license,
+            private=args.private,
+            revision=args.revision,
+            commit_message=args.message,
+            create_pr=args.create_pr,
+        )
+    print(commit.pr_url or commit.commit_url)
+
+
+def _release(args: argparse.Namespace, path: Path, is_file: bool) -> "ReleasedDataset":
+    """Return a release with its card; refuse what would publish more than is meant."""
+    if is_file == (args.privatizer is not None):
+        raise UsageError(
+            f"{path} is a file, whose guarantee is in the report of its release (--report), not in "
+            "a privatizer"
+            if is_file
+            else f"{path} is a folder of save_to_disk: name the privatizer that made the release "
+            "(--privatizer FOLDER, which save_pretrained wrote)"
+        )
+    if args.report and not is_file:
+        raise UsageError(f"--report is for a released file, and {path} is a folder")
+    if args.license is None:
+        raise UsageError(
+            "--license is missing: others may use a dataset only under a licence; name that of the "
+            "dataset as the Hub does, such as cc-by-4.0, if the rights are yours to give"
+        )
+    about = {"license": args.license, "description": args.description}
+    if is_file:
+        from hf_dxprivacy.files.released_file import released_dataset
+
+        with usage():
+            made = released_dataset(path, args.report, **about)
+    else:
+        from datasets import load_from_disk
+
+        with usage():
+            made = load_privatizer(args.privatizer).dataset_card(load_from_disk(path), **about)
+    if made.original_columns and not args.with_originals:
+        raise UsageError(
+            f"column {', '.join(map(repr, made.original_columns))} still holds the ORIGINAL text, "
+            "which would be published; leave it out of the release, or say --with-originals"
+        )
+    return made

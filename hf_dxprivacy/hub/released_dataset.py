@@ -1,0 +1,386 @@
+"""A released dataset with its card: data, README, and guarantee and Croissant as JSON."""
+
+import hashlib
+import json
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from hf_dxprivacy._version import __version__
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.guarantee import upward
+from hf_dxprivacy.hub.artifact import HEADER, read_json, to_json
+from hf_dxprivacy.hub.atomic import atomic_write
+from hf_dxprivacy.hub.cards import (
+    PRIVATIZER_TAGS,
+    README,
+    check_licence,
+    licence_header,
+    listed,
+    rendered,
+    slug,
+)
+from hf_dxprivacy.hub.download import BUILTIN
+from hf_dxprivacy.hub.publish import Publishable
+
+logger = logging.getLogger(__name__)
+
+GUARANTEE, CROISSANT, DATA = "guarantee.json", "croissant.json", "data"
+TAGS = [*PRIVATIZER_TAGS, "metric-dp"]
+# Entries of a claim that are published; whatever else stands in a report is for its owner.
+CLAIMED = ("privatizer", "guarantee", "mechanism", "space", "pool", "options", "privatized")
+
+# Rows that a card shows, and characters of each of their texts.
+SHOWN_ROWS, SHOWN_CHARACTERS = 3, 200
+
+_SIZES = ["n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B"]
+_ENCODINGS = {"csv": "text/csv", "tsv": "text/tab-separated-values", "txt": "text/plain"}
+_ENCODINGS |= {"jsonl": "application/jsonlines", "parquet": "application/vnd.apache.parquet"}
+_CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "conformsTo": "dct:conformsTo",
+}
+_CONFORMS = ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"]
+
+
+class Part(NamedTuple):
+    """A split: its number of rows, its files, and a function that writes them into a folder."""
+
+    rows: int
+    files: tuple[str, ...]
+    write: Callable[[Path], None]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleasedDataset(Publishable):
+    """A released dataset with its card, as `dataset_card` of a privatizer makes it.
+
+    It prints as the card. `push_to_hub` makes a dataset repository of the rows, the card,
+    ``guarantee.json`` (the fields of `PrivacyGuarantee.to_dict`, how the rows were made, and the
+    SHA-256 of each file of data) and ``croissant.json`` (Croissant RAI 1.0, MLCommons 2024). All of
+    them are a function of the released rows and of the guarantee.
+
+    Attributes:
+        claim: What is claimed of the rows: JSON values under the names `CLAIMED`.
+        columns: The names of all columns.
+        parts: The data by split; empty if only columns were named.
+        examples: A few released rows.
+        reading: Arguments with which `datasets` reads the files, if it needs some.
+        license: Licence of the dataset, as the Hub names it.
+        description: What the dataset is about, as its publisher says.
+    """
+
+    published_files: ClassVar[tuple[str, ...]] = (README, GUARANTEE, CROISSANT, f"{DATA}/*")
+    repo_type: ClassVar[str] = "dataset"
+
+    claim: Mapping[str, Any]
+    columns: tuple[str, ...]
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    examples: Sequence[Mapping[str, Any]] = ()
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    license: str | None = None
+    description: str | None = None
+
+    def __post_init__(self) -> None:
+        check_licence(self.license)
+        if not isinstance(self.description, (str, type(None))):
+            raise InvalidTypeError(
+                f"expected description to be a text, got a {type(self.description).__name__}"
+            )
+
+    def __str__(self) -> str:
+        return self._card(None, "released")
+
+    @property
+    def original_columns(self) -> list[str]:
+        """Columns that still hold the original texts."""
+        released = self.claim["privatized"]
+        sources = {path.partition("[]")[0] for path in released.values()}
+        return [name for name in self.columns if name in sources and name not in released]
+
+    @property
+    def columns_in_clear(self) -> list[str]:
+        """Columns that are released as they were, without any guarantee; no text of them."""
+        others = {*self.claim["privatized"], *self.original_columns}
+        return [name for name in self.columns if name not in others]
+
+    @property
+    def space_licences(self) -> list[str]:
+        """Licences of the space or pool that all released words or sentences are from."""
+        return [*self.claim["space"]["licences"]]
+
+    @property
+    def non_commercial(self) -> bool:
+        """Whether the space or pool is under a licence that forbids commercial use."""
+        return any(map(_forbids_commerce, self.space_licences))
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what is claimed, without what tells about the machine or the originals."""
+        facts = {name: self.claim[name] for name in CLAIMED if name in self.claim}
+        space = facts["space"]
+        if not (space["commit"] or space["ships"]):
+            facts["space"] = space | {"name": None}
+        columns = {"in_clear": self.columns_in_clear, "original_text": self.original_columns}
+        rows = {split: part.rows for split, part in self.parts.items()}
+        return {**facts, **columns, "rows": rows, "hf_dxprivacy": __version__}
+
+    def _save(self, folder: Path) -> None:
+        digests: dict[str, str] = {}
+        for part in self.parts.values():
+            (folder / DATA).mkdir(exist_ok=True)
+            part.write(folder)
+            digests |= {name: sha256_of(folder / name) for name in part.files}
+        if self._kind == "pool" and self.claim["space"]["ships"]:
+            # The released sentences are copies, which have to bear it.
+            for path in (BUILTIN / self.claim["space"]["name"]).glob("LICENSE*"):
+                atomic_write(folder / path.name, [path.read_bytes()])
+        content = {**HEADER, **self._facts(), "files": digests}
+        atomic_write(folder / GUARANTEE, [to_json(content)])
+
+    def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
+        files = read_json(folder / GUARANTEE, "expected a released dataset")["files"]
+        card, chosen = self._card(license, name), license or self.license or "unknown"
+        if self.non_commercial and not _forbids_commerce(chosen):
+            logger.warning(
+                "all that was released is from a %s under %s, which forbids commercial use, and "
+                "the licence %r does not; the card names both",
+                *(self._kind, " and ".join(self.space_licences), chosen),
+            )
+        atomic_write(folder / CROISSANT, [to_json(self._croissant(license, name, files))])
+        atomic_write(folder / README, [card.encode()])
+
+    def _check_publishable(self, license: str | None) -> None:
+        check_licence(license)
+        if not self.parts:
+            raise InvalidValueError(
+                "a card of columns has no data to push; pass the released dataset to dataset_card"
+            )
+        if (license or self.license) is None:
+            kind, known = self._kind, " and ".join(self.space_licences)
+            of_space = f"; the {kind} that all in it comes from is under {known}" if known else ""
+            raise InvalidValueError(
+                "there is no licence, and others may use a dataset only under one; pass license= "
+                f"(--license), for instance 'cc-by-4.0', if the rights are yours to give{of_space}"
+            )
+
+    @property
+    def _kind(self) -> str:
+        return "pool" if "pool" in self.claim else "space"
+
+    def _card(self, license: str | None, name: str) -> str:
+        from huggingface_hub import DatasetCardData
+
+        facts, stated = self._facts(), self.claim["guarantee"]
+        licences = licence_header(license or self.license, {}, None)
+        summary = {key: stated[key] for key in ("epsilon", "metric", "ldp_epsilon", "unit")}
+        data = DatasetCardData(
+            **licences,
+            language=self.claim["space"]["languages"] or None,
+            pretty_name=name.rpartition("/")[2],
+            size_categories=[_size(sum(facts["rows"].values()))] if self.parts else None,
+            tags=TAGS,
+            configs=self._configs() or None,
+            dx_privacy={"mechanism": facts["mechanism"]["mechanism"], **summary},
+        )
+        head = [line for line in self.claim["printed"].split("\n") if not line.startswith("  - ")]
+        return rendered(
+            "dataset.md",
+            card_data=data.to_yaml(),
+            title=name.rpartition("/")[2],
+            name=json.dumps(name),
+            license=licences["license"],
+            description=self.description,
+            facts=facts,
+            kind=self._kind,
+            columns=[(column, self._said_of(column)) for column in self.columns],
+            original=self.original_columns,
+            examples=[_line(row, self.original_columns) for row in self.examples],
+            splits=[*self.parts],
+            printed="\n".join(head),
+            covered=self._covered(),
+            bound=self._bound(),
+            **self._sentences(),
+            licences=self.space_licences,
+            non_commercial=self.non_commercial,
+        )
+
+    def _configs(self) -> list[dict[str, Any]]:
+        files = [{"split": split, "path": [*part.files]} for split, part in self.parts.items()]
+        one = {"config_name": "default", "data_files": files, **self.reading}
+        return [one] if files else []
+
+    def _said_of(self, column: str) -> str:
+        """Say in a few words what a column holds."""
+        if column in self.original_columns:
+            return "**the ORIGINAL text, without any protection**"
+        path = self.claim["privatized"].get(column)
+        if path is None:
+            return "in clear: no guarantee holds for it"
+        if "[]" not in path:
+            return "privatized"
+        roles = self.claim["options"].get("roles")
+        of = f", of the role {' or '.join(roles)} only" if roles else ""
+        return f"texts at {path}{of}: privatized; everything else in it: in clear"
+
+    def _covered(self) -> str:
+        """Say what was replaced by what."""
+        unit, names = self.claim["guarantee"]["unit"], [*self.claim["privatized"]]
+        what = "word of a slot" if self.claim["privatizer"] == "SlotPrivatizer" else unit
+        by = "sentence of a public pool" if "pool" in self.claim else f"{unit} of a public space"
+        paths = [path for path in self.claim["privatized"].values() if "[]" in path]
+        where = f"column{'s' * (len(names) > 1)} {_quoted(names)}"
+        where += f" (at {listed(paths)})" if paths else ""
+        options, law = self.claim["options"], self.claim["mechanism"]["mechanism"]
+        near = "so that near ones are likely and far ones are not"
+        how = "and all others alike" if law == "krr" else near
+        own = "" if "pool" in self.claim else ", the same one or another"
+        found = [f"Each {what} of {where} was replaced by a {by}{own}, drawn at random {how}."]
+        if "slot" in what:
+            found.append("Every other word is in clear.")
+        if options.get("stopwords"):
+            found.append(f"But {options['stopwords']} stop words are in clear.")
+        if unknown := {"keep": "are in clear", "drop": "were removed"}.get(options.get("oov")):
+            found.append(f"But words out of vocabulary {unknown}.")
+        return " ".join(found)
+
+    def _bound(self) -> str:
+        """Say the guarantee in plain words."""
+        stated = self.claim["guarantee"]
+        unit, local = stated["unit"], stated["ldp_epsilon"]
+        of = " of one label" if self.claim["options"].get("label_column") else ""
+        any_two = (
+            f"For any two {unit}s{of} the factor is at most exp({upward(local)})."
+            if local is not None
+            else f"No bound holds for all pairs of {unit}s."
+        )
+        return (
+            f"But for what is not covered: of any two {unit}s{of} w and w′ at a distance d, "
+            f"whatever was released is at most "
+            f"exp(ε·d) times as likely to come from w as from w′, where ε = "
+            f"{upward(stated['epsilon'], 6)} per unit of d, which is {stated['metric']}. {any_two} "
+            f"Bounds of several {unit}s of a row, of columns and of further releases add up; the "
+            f"unit is the {unit}, not the person."
+        )
+
+    def _sentences(self) -> dict[str, list[str]]:
+        """Sort the assumptions: what is not covered, and what the guarantee rests on."""
+        marks = ("Not covered", "HOLE", "Disclosed", "WARNING")
+        found: dict[str, list[str]] = {"uncovered": [], "rests_on": []}
+        for sentence in self.claim["guarantee"]["assumptions"]:
+            # That `datasets` keeps traces beside the rows is no concern of those who get them.
+            if "publishable(" not in sentence:
+                uncovered = any(mark in sentence for mark in marks)
+                found["uncovered" if uncovered else "rests_on"].append(sentence)
+        return found
+
+    def _croissant(
+        self, license: str | None, name: str, files: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Return the metadata in Croissant 1.0, with its RAI vocabulary."""
+        from huggingface_hub import constants
+
+        claim, unit, sentences = self.claim, self.claim["guarantee"]["unit"], self._sentences()
+        privatized = "Privatized under ε·d (metric differential privacy), not anonymous."
+        url = f"{constants.ENDPOINT}/datasets/{name}"
+        sensitive = [privatized, self._covered()]
+        if self.original_columns:
+            sensitive.append(f"HOLDS ORIGINAL TEXTS: column {_quoted(self.original_columns)}.")
+        if self.columns_in_clear:
+            left = _quoted(self.columns_in_clear)
+            sensitive.append(f"In clear, without any guarantee: column {left}.")
+        about = {
+            "name": name.rpartition("/")[2],
+            "description": " ".join(filter(None, [self.description, privatized, self._covered()])),
+            "license": licence_header(license or self.license, {}, None)["license"],
+            "url": url if "/" in name else None,
+            "inLanguage": claim["space"]["languages"] or None,
+            "keywords": TAGS,
+            "distribution": [
+                {
+                    "@type": "cr:FileObject",
+                    "@id": file,
+                    "name": file,
+                    "contentUrl": f"{url}/resolve/main/{file}" if "/" in name else file,
+                    "encodingFormat": _ENCODINGS[file.removesuffix(".gz").rpartition(".")[2]],
+                    "sha256": digest,
+                }
+                for file, digest in files.items()
+            ],
+            "rai:personalSensitiveInformation": sensitive,
+            "rai:dataManipulationProtocol": f"{self._covered()} {self._bound()}",
+            "rai:dataPreprocessingProtocol": [self._covered()],
+            "rai:dataLimitations": [
+                *sentences["uncovered"],
+                *sentences["rests_on"],
+            ],
+            "rai:dataBiases": [
+                f"What the {self._kind} lacks (names, dialects, other languages) comes out as an "
+                "arbitrary entry of it, so that some groups' texts lose more than others'."
+            ],
+            "rai:dataUseCases": [
+                "Training and evaluation of models that may lose some of a text's detail. Not for "
+                "finding out what the originals said or who wrote them."
+            ],
+            "rai:dataReleaseMaintenancePlan": [
+                f"Every further release of the same originals adds its bound for each {unit} to "
+                "this one."
+            ],
+        }
+        head = {"@context": _CONTEXT, "@type": "sc:Dataset", "conformsTo": _CONFORMS}
+        return head | {key: value for key, value in about.items() if value is not None}
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return listed(map(repr, names))
+
+
+def _forbids_commerce(licence: str) -> bool:
+    name = slug(licence)
+    return "-nc" in name or "noncommercial" in name.replace("-", "")
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        digest = hashlib.sha256()
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+        return digest.hexdigest()
+
+
+def _size(rows: int) -> str:
+    """Return the size category of the Hub."""
+    step = max(0, int(math.log10(max(rows, 1))) - 2)
+    return _SIZES[step] if step < len(_SIZES) else "n>1B"
+
+
+def _line(row: Mapping[str, Any], hidden: Sequence[str]) -> str:
+    """Return a row as a line of JSON, with its long texts cut."""
+
+    def cut(value: Any) -> Any:
+        if isinstance(value, str) and len(value) > SHOWN_CHARACTERS:
+            return value[:SHOWN_CHARACTERS] + "…"
+        if isinstance(value, Mapping):
+            return {key: cut(each) for key, each in value.items()}
+        if isinstance(value, (list, tuple)):
+            more = ["…"] if len(value) > 2 * SHOWN_ROWS else []
+            return [cut(each) for each in value[: 2 * SHOWN_ROWS]] + more
+        return value
+
+    shown = {name: cut(value) for name, value in row.items() if name not in hidden}
+    text = json.dumps(shown, ensure_ascii=False, default=_shown)
+    # Halves of surrogate pairs cannot be encoded.
+    return text.encode("utf-8", "replace").decode()
+
+
+def _shown(value: Any) -> str:
+    """Show what JSON does not have: bytes by their type, numbers as they were written."""
+    return "bytes" if isinstance(value, bytes) else str(getattr(value, "text", value))
