@@ -88,10 +88,9 @@ def _claim(path: Path, report: Path) -> tuple[dict[str, Any], Mapping[str, Any]]
             f"{report}: it names no file, so it may be {why}, or of an older version; {AGAIN}"
         )
     _require_digest(path, found, file["sha256"])
-    names = (*(name for name in CLAIMED if name != "pool"), "printed")
-    if missing := [name for name in names if name not in content]:
+    if missing := sorted({*CLAIMED} - {"pool", *content}):
         raise ArtifactError(f"{report}: missing {', '.join(missing)}; the report was altered")
-    claim = {name: content[name] for name in (*CLAIMED, "printed") if name in content}
+    claim = {name: content[name] for name in CLAIMED if name in content}
     return claim, file
 
 

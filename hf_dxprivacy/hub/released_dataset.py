@@ -31,7 +31,16 @@ logger = logging.getLogger(__name__)
 GUARANTEE, CROISSANT, DATA = "guarantee.json", "croissant.json", "data"
 TAGS = [*PRIVATIZER_TAGS, "metric-dp"]
 # Entries of a claim that are published; whatever else stands in a report is for its owner.
-CLAIMED = ("privatizer", "guarantee", "mechanism", "space", "pool", "options", "privatized")
+CLAIMED = (
+    "privatizer",
+    "guarantee",
+    "plain",
+    "mechanism",
+    "space",
+    "pool",
+    "options",
+    "privatized",
+)
 
 # Rows that a card shows, and characters of each of their texts.
 SHOWN_ROWS, SHOWN_CHARACTERS = 3, 200
@@ -190,7 +199,6 @@ class ReleasedDataset(Publishable):
             configs=self._configs() or None,
             dx_privacy={"mechanism": facts["mechanism"]["mechanism"], **summary},
         )
-        head = [line for line in self.claim["printed"].split("\n") if not line.startswith("  - ")]
         return rendered(
             "dataset.md",
             card_data=data.to_yaml(),
@@ -204,7 +212,7 @@ class ReleasedDataset(Publishable):
             original=self.original_columns,
             examples=[_line(row, self.original_columns) for row in self.examples],
             splits=[*self.parts],
-            printed="\n".join(head),
+            plain=self.claim["plain"][:2],
             covered=self._covered(),
             bound=self._bound(),
             **self._sentences(),
@@ -252,22 +260,15 @@ class ReleasedDataset(Publishable):
         return " ".join(found)
 
     def _bound(self) -> str:
-        """Say the guarantee in plain words."""
-        stated = self.claim["guarantee"]
-        unit, local = stated["unit"], stated["ldp_epsilon"]
-        of = " of one label" if self.claim["options"].get("label_column") else ""
-        any_two = (
-            f"For any two {unit}s{of} the factor is at most exp({upward(local)})."
-            if local is not None
-            else f"No bound holds for all pairs of {unit}s."
-        )
+        """Say the guarantee in the terms of its theory."""
+        stated, label = self.claim["guarantee"], self.claim["options"].get("label_column")
+        unit, of = stated["unit"], " of the same label" if label else ""
         return (
-            f"But for what is not covered: of any two {unit}s{of} w and w′ at a distance d, "
-            f"whatever was released is at most "
-            f"exp(ε·d) times as likely to come from w as from w′, where ε = "
-            f"{upward(stated['epsilon'], 6)} per unit of d, which is {stated['metric']}. {any_two} "
-            f"Bounds of several {unit}s of a row, of columns and of further releases add up; the "
-            f"unit is the {unit}, not the person."
+            f"But for what is not covered, whatever was released is at most exp(ε·d) times as "
+            f"likely to come from the {unit} w as from any other {unit} w′{of} at a distance d "
+            f"from it, where ε = {upward(stated['epsilon'], 6)} per unit of d, which is "
+            f"{stated['metric']}. Bounds of several {unit}s of a row, of columns and of further "
+            f"releases add up: the unit is the {unit}, not the person."
         )
 
     def _sentences(self) -> dict[str, list[str]]:
@@ -289,6 +290,7 @@ class ReleasedDataset(Publishable):
 
         claim, unit, sentences = self.claim, self.claim["guarantee"]["unit"], self._sentences()
         privatized = "Privatized under ε·d (metric differential privacy), not anonymous."
+        plain = self.claim["plain"][:2]
         url = f"{constants.ENDPOINT}/datasets/{name}"
         sensitive = [privatized, self._covered()]
         if self.original_columns:
@@ -315,7 +317,7 @@ class ReleasedDataset(Publishable):
                 for file, digest in files.items()
             ],
             "rai:personalSensitiveInformation": sensitive,
-            "rai:dataManipulationProtocol": f"{self._covered()} {self._bound()}",
+            "rai:dataManipulationProtocol": " ".join([self._covered(), *plain, self._bound()]),
             "rai:dataPreprocessingProtocol": [self._covered()],
             "rai:dataLimitations": [
                 *sentences["uncovered"],

@@ -46,7 +46,7 @@ def claim_of(privatizer: "Privatizer") -> dict[str, Any]:
     return {
         "privatizer": type(privatizer).__name__,
         "guarantee": privatizer.guarantee.to_dict(),
-        "printed": str(privatizer.guarantee),
+        "plain": [*privatizer.guarantee.plain],
         "mechanism": privatizer.mechanism.parameters,
         "space": {
             "name": space.commit.repo_id if space.commit else name,

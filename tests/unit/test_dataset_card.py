@@ -1,0 +1,247 @@
+"""What the card of a released dataset says, and leaves unsaid."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pytest
+import yaml
+from datasets import Dataset
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+
+from hf_dxprivacy import (
+    DxPrivatizer,
+    EmbeddingSpace,
+    SentencePool,
+    SentencePrivatizer,
+    SlotPrivatizer,
+    TokenPrivatizer,
+)
+from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.hub import ReleasedDataset
+from hf_dxprivacy.hub.released_dataset import Part
+from hf_dxprivacy.privatizers.privatizer import Privatizer
+from hf_dxprivacy.slots import ContentWordSelector
+
+WORDS = ["soup", "stew", "cold", "warm", "rude", "kind"]
+POINTS = np.array([[0, 0], [0, 1], [3, 0], [3, 1], [6, 0], [6, 1]], dtype=np.float32)
+
+
+def space(**provenance: Any) -> EmbeddingSpace:
+    return EmbeddingSpace.from_vectors(WORDS, POINTS, provenance=provenance)
+
+
+def header(card: ReleasedDataset) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(str(card).split("---\n")[1])
+    return found
+
+
+def saved(card: ReleasedDataset, folder: Path) -> dict[str, Any]:
+    """Return ``croissant.json`` of a card that is saved."""
+    card.save_pretrained(folder / "released")
+    found: dict[str, Any] = json.loads((folder / "released" / "croissant.json").read_text("utf-8"))
+    return found
+
+
+def of_tokens() -> TokenPrivatizer:
+    vocabulary = {word: at for at, word in enumerate((*WORDS, "[UNK]"))}
+    return TokenPrivatizer(space(), Tokenizer(WordLevel(vocabulary, unk_token="[UNK]")), "krr", 1.0)
+
+
+def of_slots() -> SlotPrivatizer:
+    return SlotPrivatizer(space(), "tem", 1.0, selector=ContentWordSelector())
+
+
+def of_sentences() -> SentencePrivatizer:
+    return SentencePrivatizer("wordnet-sentences", epsilon=1.0)
+
+
+def of_words() -> DxPrivatizer:
+    return DxPrivatizer(space(), "tem", 1.0)
+
+
+CASES: list[tuple[Callable[[], Privatizer], str]] = [
+    (of_words, "Each word of column 'text' was replaced by a word of a "),
+    (of_slots, "Each word of a slot of column 'text' was replaced by a word of a public space, "),
+    (of_tokens, "Each token of column 'input_ids' was replaced by a token of a public space, the "
+     "same one or another, drawn at random and all others alike."),
+    (of_sentences, "Each text of column 'text' was replaced by a sentence of a public pool, dr"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "said"), CASES)
+def test_every_privatizer_has_a_card(
+    make: Callable[[], Privatizer], said: str, tmp_path: Path
+) -> None:
+    privatizer = make()
+    column = "input_ids" if isinstance(privatizer, TokenPrivatizer) else "text"
+    cells: list[Any] = [[0, 1]] * 3 if column == "input_ids" else ["soup and stew"] * 3
+    data = Dataset.from_dict({column: cells, "label": [0, 1, 0]})
+    released = data.map(privatizer, batched=True)
+    card = privatizer.dataset_card(released, license="cc-by-4.0")
+    assert said in str(card)
+    guarantee = privatizer.guarantee
+    for line in guarantee.plain[:2]:
+        assert f"- {line}" in str(card)
+    found = header(card)
+    assert found["license"] == "cc-by-4.0"
+    assert {"differential-privacy", "dx-privacy", "metric-dp"} <= {*found["tags"]}
+    assert found["dx_privacy"]["unit"] == guarantee.unit
+    bounded = math.isfinite(guarantee.ldp_epsilon)
+    assert found["dx_privacy"]["ldp_epsilon"] == (guarantee.ldp_epsilon if bounded else None)
+    assert "| `label` | in clear: no guarantee holds for it |" in str(card)
+    croissant = saved(card, tmp_path)
+    assert croissant["conformsTo"][1] == "http://mlcommons.org/croissant/RAI/1.0"
+    assert said in croissant["rai:dataManipulationProtocol"]
+    sensitive = croissant["rai:personalSensitiveInformation"]
+    assert sensitive[0] == "Privatized under ε·d (metric differential privacy), not anonymous."
+    assert sensitive[-1] == "In clear, without any guarantee: column 'label'."
+    uncovered = [s for s in guarantee.assumptions if "Not covered" in s and "publish" not in s]
+    assert {*uncovered} <= {*croissant["rai:dataLimitations"]}
+    stated = json.loads((tmp_path / "released" / "guarantee.json").read_text("utf-8"))
+    assert stated["guarantee"] == guarantee.to_dict()
+    assert stated["privatizer"] == type(privatizer).__name__
+    for name in ("README.md", "guarantee.json", "croissant.json"):
+        text = (tmp_path / "released" / name).read_text("utf-8")
+        assert str(tmp_path) not in text
+        assert "anonymized" not in text
+
+
+def test_what_is_released_as_it_is_is_said() -> None:
+    kept = DxPrivatizer(space(), "tem", 1.0, oov="keep", stopwords={"and", "the"})
+    card = str(kept.dataset_card(["text"]))
+    assert "But 2 stop words are in clear. But words out of vocabulary are in clear." in card
+    assert "- HOLE" in card.partition("## Not covered")[2]
+    assert header(kept.dataset_card(["text"]))["dx_privacy"]["ldp_epsilon"] is None
+    dropped = DxPrivatizer(space(), "tem", 1.0, oov="drop")
+    assert "But words out of vocabulary were removed." in str(dropped.dataset_card(["text"]))
+    slots = str(of_slots().dataset_card(["text"]))
+    assert "Every other word is in clear." in slots
+
+
+def test_labels_bound_what_holds() -> None:
+    pool = SentencePool.from_sentences(
+        ["A soup that is cold.", "A stew that is warm."] * 3 + ["He was rude.", "She was kind."],
+        "english",
+        labels=["food"] * 6 + ["people"] * 2,
+    )
+    made = SentencePrivatizer(pool, epsilon=1.0, label_column="topic")
+    card = str(made.dataset_card(["text", "topic"]))
+    assert "any other text w′ of the same label at a distance d" in card
+    assert "| `topic` | in clear" in card
+
+
+@pytest.mark.parametrize(
+    ("licence", "forbids"),
+    [("CC BY-NC 4.0", True), ("cc-by-nc-sa-3.0", True), ("pddl", False), ("Non-Commercial", True)],
+)
+def test_the_licence_of_the_space_is_named(
+    licence: str, forbids: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    released = Dataset.from_dict({"text": ["soup and"]})
+    privatizer = DxPrivatizer(space(licence=licence), "tem", 1.0)
+    card = privatizer.dataset_card(released, license="mit")
+    assert f"is from a space under: {licence}." in str(card)
+    assert ("forbids commercial use" in str(card)) == forbids == card.non_commercial
+    card.save_pretrained(tmp_path / "a")
+    said = "which forbids commercial use, and the licence 'mit' does not"
+    assert (said in caplog.text) == forbids
+    caplog.clear()
+    card.save_pretrained(tmp_path / "b", license="cc-by-nc-4.0")
+    assert not caplog.records
+    assert json.loads((tmp_path / "a" / "guarantee.json").read_text())["space"]["licences"] == [
+        licence
+    ]
+
+
+def test_all_licences_of_a_pool_that_was_joined_are_named() -> None:
+    texts = ["A soup that is cold.", "A stew that is warm."], ["He was rude.", "She was kind."]
+    provenance = {"licence": "cc-by-nc-4.0"}
+    first = SentencePool.from_sentences(texts[0], "english", provenance=provenance)
+    second = SentencePool.from_sentences(texts[1], first, provenance={"licence": "mit"})
+    made = SentencePrivatizer(SentencePool.union([first, second]), epsilon=1.0)
+    card = made.dataset_card(["text"])
+    assert card.space_licences == ["cc-by-nc-4.0", "mit"]
+    assert card.non_commercial
+
+
+def test_sentences_of_a_pool_that_ships_bear_its_licence(tmp_path: Path) -> None:
+    made = of_sentences()
+    texts = Dataset.from_dict({"text": ["It was cold."]})
+    made.dataset_card(texts.map(made, batched=True)).save_pretrained(tmp_path / "released")
+    assert "Princeton" in (tmp_path / "released" / "LICENSE-WordNet.txt").read_text()
+
+
+def test_an_unknown_licence_of_a_space_is_said() -> None:
+    card = DxPrivatizer(space(), "tem", 1.0).dataset_card(["text"])
+    assert "is from a space whose licence is not known." in str(card)
+    assert header(card)["license"] == "unknown"
+    with pytest.raises(InvalidValueError, match=r"there is no licence.*pass license="):
+        ReleasedDataset(card.claim, ("text",), {"train": _part(1)}).push_to_hub("me/x")
+    named = DxPrivatizer(space(licence="CC BY-NC 4.0"), "tem", 1.0).dataset_card(["text"])
+    of_it = ReleasedDataset(named.claim, ("text",), {"train": _part(1)})
+    with pytest.raises(InvalidValueError, match="all in it comes from is under CC BY-NC"):
+        of_it.push_to_hub("me/x")
+
+
+def _part(rows: int) -> Part:
+    return Part(rows, ("data/train.csv",), lambda folder: None)
+
+
+@pytest.mark.parametrize(
+    ("rows", "category"),
+    [(1, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (99_999, "10K<n<100K"), (10**9, "n>1B")],
+)
+def test_size_category(rows: int, category: str) -> None:
+    card = DxPrivatizer(space(), "tem", 1.0).dataset_card(["text"])
+    sized = ReleasedDataset(card.claim, card.columns, {"train": _part(rows)})
+    assert header(sized)["size_categories"] == [category]
+
+
+def test_the_space_of_a_folder_has_no_name(tmp_path: Path) -> None:
+    space().save_pretrained(tmp_path / "of-patients")
+    made = DxPrivatizer.from_pretrained(tmp_path / "of-patients", mechanism="tem", epsilon=1.0)
+    card = made.dataset_card(["text"])
+    card.save_pretrained(tmp_path / "released")
+    for path in (tmp_path / "released").iterdir():
+        assert "patients" not in path.read_text("utf-8")
+    assert "| space | not published |" in str(card)
+
+
+def test_rows_that_are_shown_are_cut_and_stay_in_their_block() -> None:
+    card = DxPrivatizer(space(), "tem", 1.0).dataset_card(["text", "a|b"])
+    row = {"text": "soup " * 99, "a|b": "```\n# <b>\ud83d", "parts": [b"\0"] * 9, "n": 1.5}
+    shown = str(ReleasedDataset(card.claim, card.columns, {}, [row]))
+    block = shown.partition("```json\n")[2].partition("\n```")[0]
+    read = json.loads(block)
+    assert read["text"] == f"{'soup ' * 40}…"
+    assert read["a|b"] == "```\n# <b>?"
+    assert read["parts"] == ["bytes"] * 6 + ["…"]
+    assert "| `a\\|b` | in clear" in shown
+
+
+def test_files_of_this_machine_are_not_published() -> None:
+    features = datasets.Features({"text": datasets.Value("string"), "scan": datasets.Image()})
+    cells = {"text": ["soup"], "scan": ["/home/anna/scan.png"]}
+    rows = Dataset.from_dict(cells, features=features)
+    with pytest.raises(InvalidValueError, match="column 'scan' may refer to files of this") as e:
+        DxPrivatizer(space(), "tem", 1.0).dataset_card(rows)
+    assert "anna" not in str(e.value)
+
+
+def test_large_data_are_cut_into_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hf_dxprivacy.privatizers.claim.SHARD_BYTES", 400)
+    rows = Dataset.from_dict({"text": ["soup stew"] * 100})
+    card = DxPrivatizer(space(), "tem", 1.0).dataset_card(rows)
+    card.save_pretrained(tmp_path / "released")
+    files = sorted((tmp_path / "released" / "data").iterdir())
+    assert len(files) > 2
+    (config,) = header(card)["configs"]
+    assert config["data_files"][0]["path"] == [f"data/{path.name}" for path in files]
+    read = Dataset.from_parquet([str(path) for path in files], cache_dir=str(tmp_path / "cache"))
+    assert read["text"][:] == rows["text"][:]
