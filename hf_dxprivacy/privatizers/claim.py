@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import InvalidValueError, describe_columns
 from hf_dxprivacy.hub import ReleasedDataset, cards, is_builtin
@@ -116,8 +117,8 @@ def card_of(
 def _require_plausible(privatizer: "Privatizer", name: str, path: str, cells: list[Any]) -> None:
     """Refuse texts that this privatizer cannot have released, such as the originals.
 
-    Of originals in English 5 % of the words and more are none of a built-in space; of releases,
-    which are cut into words anew, less than one in a thousand.
+    Of originals in English 5 % of the words and more are none of a built-in space. Of releases,
+    which are cut into words anew, less than one in a thousand, and as many as of the vocabulary.
     """
     anything_may = ("_selector", "refill", "label_column")
     if any(getattr(privatizer, each, None) for each in anything_may):
@@ -126,19 +127,29 @@ def _require_plausible(privatizer: "Privatizer", name: str, path: str, cells: li
         reader = TextPath(path, privatizer.roles)
         rows = [reader.read(str, cell) for cell in cells]
         cells = [text for row in rows if row is not None for text in row.texts]
-    words, _ = privatizer._read_release(cells, None)
-    foreign = (words.ids < 0) & np.isnan(words.known)
-    if getattr(privatizer, "case", "") == "lower" and not getattr(privatizer, "stopwords", ()):
-        # In other letters than those of the vocabulary.
-        shown = [word for row in words.rows for word in row or ()]
-        foreign |= (privatizer.space.ids(shown) < 0) & np.isnan(words.known)
+    names = privatizer._released_names
+    own: list[Any] = [names[at] for at in range(0, len(names), -(-len(names) // LOOKED_AT))]
+    own = own if isinstance(own[0], str) else [[token] for token in own]
+    allowed = FOREIGN_SHARE + 2 * float(np.mean(_foreign(privatizer, own)))
+    foreign = _foreign(privatizer, cells)
     count, total = int(foreign.sum()), len(foreign)
-    if count > 1 + FOREIGN_SHARE * total:
+    if count > 1 + allowed * total:
         raise InvalidValueError(
             f"{count} of {total} {privatizer.guarantee.unit}s in column {name!r} cannot have come "
             "out of this privatizer: pass what map(privatizer) returned, not the originals; for a "
             "release that was changed afterwards, the names of its columns make a card"
         )
+
+
+def _foreign(privatizer: "Privatizer", cells: list[Any]) -> NDArray[np.bool_]:
+    """Tell which words of cells are none that the privatizer releases."""
+    words, _ = privatizer._read_release(cells, None)
+    unknown = words.ids < 0
+    if getattr(privatizer, "case", "") == "lower" and not getattr(privatizer, "stopwords", ()):
+        # In other letters than those of the vocabulary.
+        shown = [word for row in words.rows for word in row or ()]
+        unknown |= privatizer.space.ids(shown) < 0
+    return np.asarray(unknown & np.isnan(words.known))
 
 
 def _part(split: str, rows: "Dataset") -> Part:

@@ -463,3 +463,17 @@ def test_a_header_that_the_hub_would_refuse_is_seen_here(hub: HubServer, folder:
         DatasetCard(card.replace("n<1K", "tiny")).validate()
     with pytest.raises(HubError, match="no such repository"):
         EmbeddingSpace.from_pretrained(REPO)
+
+
+def test_the_commands_of_the_page_run(hub: HubServer, folder: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "hub.md").read_text("utf-8")
+    section = page.partition("## A released dataset\n")[2].partition("\n## ")[0]
+    commands = re.findall(r"^hf-dxprivacy (.*)$", section, re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["privatize", "push", "push"]
+    (folder / "reviews.csv").write_text("text,stars\n" + "The soup was cold.,1\n" * 20)
+    for command in commands:
+        assert main(command.split()) == 0
+    assert len(load_dataset("me/reviews-csv", split="train")) == 20
+    assert (folder / "look" / "README.md").read_bytes() == remote(hub, "me/reviews-csv")[
+        "README.md"
+    ]

@@ -245,3 +245,29 @@ def test_large_data_are_cut_into_files(tmp_path: Path, monkeypatch: pytest.Monke
     assert config["data_files"][0]["path"] == [f"data/{path.name}" for path in files]
     read = Dataset.from_parquet([str(path) for path in files], cache_dir=str(tmp_path / "cache"))
     assert read["text"][:] == rows["text"][:]
+
+
+def test_words_that_read_as_others_are_no_originals() -> None:
+    """A word that the segmenter cuts, as phrases of word2vec, is unknown in its own release."""
+    words = [f"new_{word}" for word in WORDS]
+    privatizer = DxPrivatizer(EmbeddingSpace.from_vectors(words, POINTS), "tem", 1.0)
+    rows = Dataset.from_dict({"text": [" ".join(words)] * 9})
+    assert privatizer.dataset_card(rows).parts["train"].rows == 9
+    with pytest.raises(InvalidValueError, match="54 of 54 words in column 'text' cannot have"):
+        DxPrivatizer(space(), "tem", 1.0).dataset_card(
+            Dataset.from_dict({"text": ["a b c d e f"] * 9})
+        )
+
+
+@pytest.mark.parametrize("options", [{}, {"case": "preserve"}, {"stopwords": "english"}])
+def test_releases_of_built_in_spaces_are_taken(options: dict[str, Any]) -> None:
+    texts = ["Someone in Ohio used my credit card 1234 to buy, for Anna, a TV!", "It's 3 o'clock."]
+    privatizer = DxPrivatizer.from_pretrained(
+        "english", mechanism="hierarchical", epsilon=1.0, **options
+    )
+    rows = Dataset.from_dict({"text": texts * 500})
+    card = privatizer.dataset_card(rows.map(privatizer, batched=True))
+    assert len(card.examples) == 3
+    if not options:
+        with pytest.raises(InvalidValueError, match="cannot have come out of this privatizer"):
+            privatizer.dataset_card(rows)
