@@ -188,12 +188,12 @@ def privatize(args: argparse.Namespace) -> None:
                 num_proc=args.num_proc,
             )
     if report_path:
-        file_of = None if args.output == "-" else Path(args.output)
-        released = file_of and released_file.described(file_of, target, source)
+        released = None
+        if args.output != "-":
+            released = released_file.described(Path(args.output), target, source)
         report = job.run_report(privatizer, outcome, released)
-        text = json.dumps(report, indent=2, ensure_ascii=False)
         with writers.replacing(report_path, overwrite=args.overwrite) as file:
-            file.write(f"{text}\n".encode())
+            file.write(f"{json.dumps(report, indent=2, ensure_ascii=False)}\n".encode())
     where = "standard output" if args.output == "-" else args.output
     _summarize(f"{outcome.rows:,} rows", where, outcome.counts, args.unit)
     print(guarantee, file=sys.stderr)

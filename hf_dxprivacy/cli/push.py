@@ -9,7 +9,7 @@ from hf_dxprivacy.cli.arguments import UsageError, usage
 from hf_dxprivacy.cli.artifacts import LICENSE, load_privatizer, load_stored
 
 if TYPE_CHECKING:
-    from hf_dxprivacy.hub import ReleasedDataset
+    from hf_dxprivacy.hub import Publishable, ReleasedDataset
 
 # Files that `Dataset.save_to_disk` and `DatasetDict.save_to_disk` write.
 SAVED_DATASET = ("state.json", "dataset_dict.json")
@@ -63,6 +63,7 @@ def push(args: argparse.Namespace) -> None:
     or HF_TOKEN.
     """
     path = Path(args.source)
+    made: Publishable
     is_file = path.is_file()
     if is_file or any((path / name).is_file() for name in SAVED_DATASET):
         made = _release(args, path, is_file)

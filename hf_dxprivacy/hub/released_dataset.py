@@ -188,7 +188,7 @@ class ReleasedDataset(Publishable):
         from huggingface_hub import DatasetCardData
 
         facts, stated = self._facts(), self.claim["guarantee"]
-        licences = licence_header(license or self.license, {}, None)
+        licences: dict[str, Any] = {**licence_header(license or self.license, {}, None)}
         summary = {key: stated[key] for key in ("epsilon", "metric", "ldp_epsilon", "unit")}
         data = DatasetCardData(
             **licences,

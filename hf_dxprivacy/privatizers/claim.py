@@ -84,14 +84,14 @@ def card_of(
     description: str | None,
 ) -> ReleasedDataset:
     """Return a released dataset with its card; see `Privatizer.dataset_card`."""
-    given = {"license": license, "description": description}
+    given: dict[str, Any] = {"license": license, "description": description}
     claim = claim_of(privatizer)
     if isinstance(dataset, (list, tuple)) and all(isinstance(name, str) for name in dataset):
         return checked(ReleasedDataset(claim, tuple(dataset), **given))
     from datasets import DatasetDict
     from datasets.features.features import require_storage_embed
 
-    released: Any = publishable(dataset)  # type: ignore[type-var]
+    released: Any = publishable(dataset)
     splits = dict(released) if isinstance(released, DatasetDict) else {}
     if not isinstance(released, DatasetDict):
         splits = {str(released.split or "train"): released}
