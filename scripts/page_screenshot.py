@@ -19,7 +19,7 @@ SENTENCES = (
     "The blood test of patient 20391 shows low iron; please repeat it in a month. "
     "A wonderful little restaurant: fresh fish, friendly waiters and a fair bill."
 )
-SIZE = ViewportSize(width=1200, height=960)
+SIZE = ViewportSize(width=1200, height=1080)
 
 
 def main() -> None:
@@ -33,14 +33,15 @@ def main() -> None:
         page.goto(url)
         page.get_by_label("Text", exact=True).fill(SENTENCES)
         page.get_by_role("button", name="Privatize").click()
-        page.locator(".released").wait_for()
-        page.locator(".released .near").last.hover()
+        # Not the example that it begins with.
+        page.get_by_label("Original text").get_by_text("20391").wait_for()
+        page.locator(".released .w.near").last.hover()
         # Fades in.
         page.wait_for_timeout(1000)
         page.screenshot(path=PICTURE)
         browser.close()
     # A page has few colours.
-    Image.open(PICTURE).convert("RGB").quantize(96).save(PICTURE, optimize=True)
+    Image.open(PICTURE).convert("RGB").quantize(256).save(PICTURE, optimize=True)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.responses import Response
 
-TITLE = "Text under ε·d"
+TITLE = "See a private release of a text"
 # Bytes of a request.
 LONGEST = 1 << 24
 # Ports that are tried, from the first on.

@@ -158,7 +158,8 @@ def test_another_space_and_mechanism_bring_their_own_range(page: Page) -> None:
 
 
 def test_a_word_tells_what_became_of_it(page: Page) -> None:
-    page.get_by_role("button", name="A review").click()
+    page.get_by_role("button", name="A complaint").click()
+    expect(page.get_by_label("Original text")).to_contain_text("Ohio")
     page.locator(f"{RELEASED} .far, {RELEASED} .near, {RELEASED} .middle").first.hover()
     card = page.locator("#card")
     expect(card).to_contain_text("→")
@@ -170,6 +171,26 @@ def test_a_word_tells_what_became_of_it(page: Page) -> None:
     assert page.locator(".doubting").count() == 1
     lost, words = (page.locator(f"{RELEASED} .{name}").count() for name in ("doubtful", "w"))
     assert lost < words
+
+
+def test_it_begins_with_an_example_to_type_over(page: Page) -> None:
+    text = page.get_by_label("Text", exact=True)
+    assert "restaurant" in text.input_value()
+    expect(page.locator(RELEASED)).to_contain_text(":")
+    assert page.locator("svg.bar rect").count() > 3
+    assert page.locator(".promise dt").all_inner_texts() == [
+        "Near words",
+        "Any words",
+        "Not covered",
+    ]
+    text.focus()
+    page.keyboard.type("guitar")
+    assert text.input_value() == "guitar"
+    text.focus()
+    page.keyboard.type(" soup")
+    assert text.input_value() == "guitar soup"
+    press(page)
+    changed(page, 2)
 
 
 def test_two_mechanisms_side_by_side(page: Page) -> None:

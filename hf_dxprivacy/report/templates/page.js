@@ -71,24 +71,36 @@ function sentence([stay, near, far]) {
 
 // Releases
 
+let asked = null;
+
+// One at a time; the example that is shown first gives way.
 async function release(event) {
-  event.preventDefault();
+  event?.preventDefault();
   const button = document.querySelector(".primary"), result = $("result");
-  if (button.getAttribute("aria-busy") === "true") return;
+  if (asked && !asked.first) return;
+  asked?.abort();
+  const mine = Object.assign(new AbortController(), { first: !event });
+  asked = mine;
   button.setAttribute("aria-busy", "true");
   hide();
   try {
     const choices = compared() ? [choice(0), choice(1)] : [choice(0)];
-    const reply = await post("release", { text: $("text").value, choices });
+    const reply = await post("release", { text: $("text").value, choices }, mine.signal);
     // Of another status is what a guard in between says, which is no text of ours.
-    result.innerHTML = reply.ok ? await reply.text() : "";
+    const html = reply.ok ? await reply.text() : "";
+    if (mine.signal.aborted) return;
+    hide();
+    result.innerHTML = html;
     if (!reply.ok) complain(result, `the text was refused (status ${reply.status}); is it too long?`);
     prepare(result);
-    if (innerWidth < 832) result.scrollIntoView();
-  } catch {
-    complain(result, "the program that serves this page does not answer");
+    if (event && innerWidth < 832) result.scrollIntoView();
+  } catch (error) {
+    if (error.name !== "AbortError") complain(result, "the program that serves this page does not answer");
   } finally {
-    button.setAttribute("aria-busy", "false");
+    if (asked === mine) {
+      asked = null;
+      button.setAttribute("aria-busy", "false");
+    }
   }
 }
 
@@ -104,7 +116,7 @@ let details = [];
 
 function prepare(result) {
   details = [...result.querySelectorAll(".cards")].map((each) => JSON.parse(each.textContent));
-  result.querySelectorAll(".pane").forEach((pane, at) => {
+  result.querySelectorAll(".texts .pane").forEach((pane, at) => {
     const own = details[Math.max(0, at - 1)];
     pane.querySelectorAll("[data-card]").forEach((word) => {
       word.told = [own.cards[word.dataset.card], own.size];
@@ -121,8 +133,11 @@ function prepare(result) {
 
 const paragraph = (text) => Object.assign(document.createElement("p"), { textContent: text });
 
+let shown = null;
+
 function show(word) {
   hide();
+  shown = { word, top: word.getBoundingClientRect().top };
   const [told, size] = word.told, card = $("card"), lines = [];
   const title = Object.assign(document.createElement("b"), {
     textContent: told.kind === "stays" && !told.entry ? `${told.original} stayed` : `${told.original} → ${told.released}`,
@@ -147,6 +162,7 @@ function show(word) {
 
 function hide() {
   $("card").hidden = true;
+  shown = null;
   document.querySelectorAll(".on").forEach((word) => word.classList.remove("on"));
 }
 
@@ -187,5 +203,12 @@ $("result").addEventListener("click", over);
 $("result").addEventListener("mouseleave", hide);
 $("result").addEventListener("focusout", hide);
 document.addEventListener("keydown", walk);
-addEventListener("scroll", () => { if (!document.activeElement.matches(".text")) hide(); }, { passive: true });
+// What was scrolled to before it was shown stays.
+const away = () => shown && Math.abs(shown.word.getBoundingClientRect().top - shown.top) > 2;
+addEventListener("scroll", () => { if (away() && !document.activeElement.matches(".text")) hide(); }, { passive: true });
+// Something to look at from the start, and to type over.
+const examples = [...document.querySelectorAll("[data-example]")].map((each) => each.dataset.example);
+$("text").value = examples[0];
+$("text").addEventListener("focus", () => { if (examples.includes($("text").value)) $("text").select(); });
 offerMechanisms();
+release();
