@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Half as many again as processors: a third of the time goes into waiting for servers and clusters.
 WORKERS := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) * 3 // 2)")
 
-.PHONY: demo test test-fast test-oldest durations lint bench docs clean
+.PHONY: demo test test-fast test-oldest durations lint bench docs notebooks clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
@@ -40,6 +40,10 @@ bench: $(VENV)/.dev
 docs: $(VENV)/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo site/index.html
+
+# Runs docs/notebooks, and stores what they print.
+notebooks: $(VENV)/.dev
+	$(BIN)/python scripts/run_notebooks.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-oldest site

@@ -5,7 +5,6 @@ import json
 import posixpath
 import re
 from collections.abc import Iterator
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -127,15 +126,12 @@ def outside() -> list[str]:
 
 def rendered(output: dict[str, Any]) -> str:
     """Return an output of a notebook as Markdown."""
-    if output["output_type"] == "stream":
-        data = {"text/plain": output["text"]}
-    else:
-        data = output["data"]
+    data = output.get("data") or {"text/plain": output["text"]}
     if "text/html" in data:
         return f'<div class="output">\n{"".join(data["text/html"])}\n</div>'
     if "image/png" in data:
-        image = "".join(data["image/png"]).strip()
-        return f'<img alt="{escape(data["text/plain"])}" src="data:image/png;base64,{image}">'
+        image = "".join(data["image/png"].split())
+        return f'<img alt="Picture that the cell draws" src="data:image/png;base64,{image}">'
     return f"````{{.text .output}}\n{''.join(data['text/plain']).rstrip()}\n````"
 
 
@@ -145,10 +141,10 @@ def notebook_page(path: Path) -> str:
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            parts.append(source)
-            continue
-        parts.append(f"````python\n{source}\n````")
-        parts += map(rendered, cell["outputs"])
+            parts.append(source.replace(".ipynb)", ".md)"))
+        else:
+            parts.append(f"````python\n{source}\n````")
+            parts += map(rendered, cell["outputs"])
     title, _, rest = "\n\n".join(parts).partition("\n")
     return f"{title}\n\n[Download this notebook]({path.name})\n{rest}\n"
 
