@@ -64,6 +64,8 @@ def push(args: argparse.Namespace) -> None:
     """
     path = Path(args.source)
     made: Publishable
+    if not path.exists():
+        raise UsageError(f"there is no file or folder {path}; check the path")
     is_file = path.is_file()
     if is_file or any((path / name).is_file() for name in SAVED_DATASET):
         made = _release(args, path, is_file)
@@ -72,7 +74,7 @@ def push(args: argparse.Namespace) -> None:
         if given := [f"--{n.replace('_', '-')}" for n in for_releases if vars(args)[n]]:
             raise UsageError(
                 f"{', '.join(given)} is for a released file or a folder of save_to_disk, and "
-                f"{path} is {'neither' if path.exists() else 'not there'}"
+                f"{path} is neither"
             )
         made = load_stored(args.source, whole=True)
     if args.dry_run:

@@ -329,7 +329,7 @@ def test_what_is_missing_or_altered_is_named(
     ):
         report.write_text(content)
         refused(capsys, 1, said, "out.csv", REPO, *license)
-    refused(capsys, 2, "--report is for a released file .*nothing is not there",
+    refused(capsys, 2, "there is no file or folder nothing; check the path",
             "nothing", REPO, "--report", "x")  # fmt: skip
     refused(capsys, 2, "is a file, whose guarantee is in the report", "out.csv", REPO, *license,
             "--privatizer", "p")  # fmt: skip

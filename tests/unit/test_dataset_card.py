@@ -10,7 +10,7 @@ import datasets
 import numpy as np
 import pytest
 import yaml
-from datasets import Dataset
+from datasets import Dataset, DatasetDict
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
@@ -271,3 +271,17 @@ def test_releases_of_built_in_spaces_are_taken(options: dict[str, Any]) -> None:
     if not options:
         with pytest.raises(InvalidValueError, match="cannot have come out of this privatizer"):
             privatizer.dataset_card(rows)
+
+
+def test_chats_and_tokens_of_a_data_set() -> None:
+    turns = [{"role": "user", "content": "soup, stew"}, {"role": "assistant", "content": "Noted!"}]
+    chats = Dataset.from_dict({"messages": [turns] * 3})
+    of_users = DxPrivatizer(space(), "tem", 1.0, text_column="messages[].content", roles=("user",))
+    card = of_users.dataset_card(DatasetDict(train=chats, test=chats), license="mit")
+    assert "of the role user only: privatized; everything else in it: in clear" in str(card)
+    assert "Splits: `train`, `test`." in str(card)
+    of_all = DxPrivatizer(space(), "tem", 1.0, text_column="messages[].content")
+    with pytest.raises(InvalidValueError, match="3 of 9 words in column 'messages' cannot have"):
+        of_all.dataset_card(chats)
+    lists = Dataset.from_dict({"text": [["soup", "stew"], None, []]})
+    assert DxPrivatizer(space(), "tem", 1.0).dataset_card(lists).original_columns == []
