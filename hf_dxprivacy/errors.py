@@ -1,9 +1,10 @@
 """Error classes, and argument checks whose messages name the value, the bound and the remedy."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
+from pathlib import Path
 
 
 class DxPrivacyError(Exception):
@@ -60,8 +61,26 @@ _SHOWN_NAMES, _SHOWN_CHARACTERS = 30, 32
 
 def did_you_mean(given: str, choices: Iterable[str]) -> str:
     """Return "; did you mean ...?" if a choice is nearly what was given, else an empty string."""
-    near = get_close_matches(given, list(choices), 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return _nearest(given, {choice: choice for choice in choices})
+
+
+def nearest_path(given: str | Path) -> str:
+    """Return "; did you mean ...?" if something beside a missing path has nearly its name."""
+    path = Path(given)
+    try:
+        # Of names that differ in what follows a dot, the one with the same ending comes last.
+        beside = sorted(path.parent.iterdir(), key=lambda found: found.suffix == path.suffix)
+    except OSError:
+        return ""
+    stems = {found.name.partition(".")[0]: str(found) for found in beside}
+    return _nearest(path.name.partition(".")[0], stems)
+
+
+def _nearest(given: str, choices: Mapping[str, str]) -> str:
+    """Return a hint at the value of the nearest key, whatever its letter case."""
+    folded = {key.casefold(): choice for key, choice in choices.items()}
+    near = get_close_matches(given.casefold(), folded, 1)
+    return f"; did you mean {folded[near[0]]!r}?" if near else ""
 
 
 def describe_columns(names: Sequence[str], wanted: str, what: str = "column") -> str:
@@ -76,7 +95,8 @@ def describe_columns(names: Sequence[str], wanted: str, what: str = "column") ->
         return f"the {what}s are {shown}{more}{did_you_mean(wanted, names)}"
     if len(names) <= 1:
         one = f"there is one {what}, whose name is not shown because it may be text"
-        return one if names else "there is none at all"
+        near = did_you_mean(wanted, filter(_is_plain, names))
+        return one.partition(",")[0] + near if near else one if names else "there is none at all"
     return f"there are {len(names)} {what}s, whose names are not shown because they may be text"
 
 
@@ -87,10 +107,18 @@ def describe_column(names: Sequence[str], at: int) -> str:
 
 def _are_plain(names: Sequence[str]) -> bool:
     """Tell whether there are several names and each is one word, as no text is."""
-    return len(names) > 1 and all(
-        name.replace("-", "_").replace(".", "_").isidentifier() and len(name) <= _SHOWN_CHARACTERS
-        for name in names
-    )
+    return len(names) > 1 and all(map(_is_plain, names))
+
+
+def _is_plain(name: str) -> bool:
+    plain = name.replace("-", "_").replace(".", "_").isidentifier()
+    return plain and len(name) <= _SHOWN_CHARACTERS
+
+
+def a_kind(value: object) -> str:
+    """Return the type of a value with its article, as "an int" or "a list"."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 def require_positive(hint: str = "", **named: float) -> None:
@@ -126,9 +154,7 @@ def require_at_least(bound: int, hint: str = "", **named: int) -> None:
     """Require every named value to be an integer not below the bound."""
     for name, value in named.items():
         if isinstance(value, bool) or not isinstance(value, Integral):
-            raise InvalidTypeError(
-                f"expected {name} to be an integer, got {name}={value!r} ({type(value).__name__})"
-            )
+            raise _not_a_number("an integer", name, value)
         _require(value >= bound, f"{name} >= {bound}", name, value, hint)
 
 
@@ -138,14 +164,16 @@ def require_one_of(choices: Iterable[object], **named: object) -> None:
     for name, value in named.items():
         if value not in allowed:
             listed = ", ".join(map(repr, allowed))
-            raise InvalidValueError(f"expected {name} to be one of {listed}; got {name}={value!r}")
+            texts = [each for each in allowed if isinstance(each, str)]
+            near = did_you_mean(value, texts) if isinstance(value, str) else ""
+            raise InvalidValueError(
+                f"expected {name} to be one of {listed}; got {name}={value!r}{near}"
+            )
 
 
 def _real(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise InvalidTypeError(
-            f"expected {name} to be a number, got {name}={value!r} ({type(value).__name__})"
-        )
+        raise _not_a_number("a number", name, value)
     try:
         float(value)
     except OverflowError:
@@ -153,6 +181,15 @@ def _real(name: str, value: float) -> float:
             f"expected {name} in the range of float64, got an integer beyond 1.8e308"
         ) from None
     return value
+
+
+def _not_a_number(expected: str, name: str, value: object) -> InvalidTypeError:
+    quoted = isinstance(value, str) and value.replace(".", "", 1).isdecimal()
+    remedy = f"{name}={value}, without quotes" if quoted else expected
+    kind = type(value).__name__
+    return InvalidTypeError(
+        f"expected {name} to be {expected}, got {name}={value!r} ({kind}); pass {remedy}"
+    )
 
 
 def _require(allowed: bool, expected: str, name: str, value: object, hint: str) -> None:

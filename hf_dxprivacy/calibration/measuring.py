@@ -27,6 +27,7 @@ from hf_dxprivacy.errors import (
     ArtifactError,
     InvalidTypeError,
     InvalidValueError,
+    a_kind,
     require_at_least,
     require_between,
     require_one_of,
@@ -198,6 +199,11 @@ def privacy_statistics(
         InvalidTypeError: If the words are a single string, or `runs` is no whole number.
         ArtifactError: If the checkpoint is damaged.
     """
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidTypeError(
+            f"expected a Mechanism, got {a_kind(mechanism)}; a privatizer has one: pass "
+            "privatizer.mechanism"
+        )
     require_at_least(1, runs=runs)
     require_between(0.0, 1.0, eta=eta, confidence=confidence)
     terms = Terms(runs, eta, confidence, count_inputs)

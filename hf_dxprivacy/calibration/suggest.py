@@ -171,7 +171,10 @@ class Targets:
 
     def __post_init__(self) -> None:
         if self.max_nw is None and self.min_sw is None:
-            raise InvalidValueError("expected max_nw, min_sw or both, got neither")
+            raise InvalidValueError(
+                "expected max_nw, min_sw or both, got neither; max_nw=0.5 asks that each word is "
+                "replaced at least every second time"
+            )
         if self.max_nw is not None:
             require_between(0.0, 1.0, max_nw=self.max_nw)
         if self.min_sw is not None:

@@ -1,21 +1,20 @@
 """Arguments that several verbs share, and a parser that names near matches."""
 
 import argparse
-import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from hf_dxprivacy.cli.terminal import PROGRAM, Layout, paint_help, say
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError, did_you_mean
 
 if TYPE_CHECKING:
     from hf_dxprivacy.spaces import EmbeddingSpace
-
-PROGRAM = "hf-dxprivacy"
 
 Add = Callable[..., argparse.Action]
 
@@ -47,13 +46,10 @@ OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
 # Names of the literature that no spelling brings near to ours.
 _SYNONYMS = {"madlib": "laplace", "exponential": "tem", "rr": "krr", "cluster": "hierarchical"}
 
-# Arguments that must not be left out, and why there is no default.
-REQUIRED = {
-    "epsilon": "how much privacy to give is your decision, so there is no default; see --help "
-    "for what it means",
-    "mechanism": "epsilon means another thing for each of them, so there is no default; choose "
-    f"one of {', '.join(MECHANISMS)}; hierarchical is recommended for spaces that have a tree, "
-    "such as english",
+# The ε at which about one word of three of the space "english" stays; a test measures them.
+STARTS = {
+    **{"hierarchical": 1.5, "calibrated": 7, "tem": 9},
+    **{"laplace": 20, "mahalanobis": 21, "krr": 10},
 }
 
 
@@ -64,6 +60,8 @@ class UsageError(Exception):
 class Parser(argparse.ArgumentParser):
     """A parser whose help is a docstring, and whose errors name near matches.
 
+    What follows the last example of the docstring comes after the options.
+
     Args:
         prog: The program and its verb.
         function: What runs; its docstring is the help.
@@ -71,45 +69,104 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, prog: str, function: Callable[..., None], **settings: Any) -> None:
+        head, _, rest = (function.__doc__ or "").partition("\n")
+        lines = [head, *textwrap.dedent(rest).rstrip().splitlines()]
+        examples = [at for at, line in enumerate(lines) if line.startswith("  ")]
+        end = examples[-1] + 1 if examples else len(lines)
+        if sys.version_info >= (3, 14):
+            settings["color"] = False  # ours are the same in every version
         super().__init__(
             prog,
-            description=inspect.cleandoc(function.__doc__ or ""),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            description="\n".join(lines[:end]),
+            epilog="\n".join(lines[end:]),
+            formatter_class=Layout,
+            add_help=False,
             **settings,
         )
+        self._positionals.title = "arguments"
+        self._common = self.add_argument_group("in every verb")
+        self._common.add_argument("-h", "--help", action="help", help="show this help")
         about = "show where in the program an error arose"
-        self.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=about)
+        self._common.add_argument(
+            "--debug", action="store_true", default=argparse.SUPPRESS, help=about
+        )
+
+    def format_help(self) -> str:
+        """Return the help; what all verbs share comes last."""
+        self._action_groups.sort(key=lambda group: group is self._common)
+        return super().format_help()
+
+    def print_help(self, file: Any = None) -> None:
+        """Print the help, in colours on a terminal."""
+        stream = file or sys.stdout
+        stream.write(paint_help(self.format_help(), stream))
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse arguments; a mistaken option is named before one that is missing."""
         found = super().parse_args(args, namespace)
         given = vars(found)
-        local = given.get("local_epsilon") is not None
-        if local and given["epsilon"] is not None:
+        if given.get("local_epsilon") is not None and given["epsilon"] is not None:
             self.error("--local-epsilon finds the epsilon; give one of the two")
-        for name, why in REQUIRED.items():
-            # Over a pool, which only `privatize` can tell, there is a default.
-            if given.get(name, ()) is None and not (local and name == "epsilon"):
-                if not (name == "mechanism" and "unit" in given):
-                    self.error(f"--{name} is missing: {why}")
+        if missing := _missing(given):
+            self.error(missing)
         return found
 
     def error(self, message: str) -> NoReturn:
         """Print usage and message with near matches, and exit with 2."""
-        if found := re.search(r"unrecognized arguments: (--[^\s=]+)", message):
-            message += did_you_mean(found[1], [*self._option_string_actions])
+        if found := re.search(r"unrecognized arguments: ([^\s=]+)", message):
+            message += (
+                did_you_mean(found[1], [*self._option_string_actions])
+                if found[1].startswith("-")
+                else "; repeat an option to give it another value, and quote a value with spaces"
+            )
         elif found := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message):
             choices = [choice.strip(" '") for choice in found[2].split(",")]
             synonym = _SYNONYMS.get(found[1].lower(), "")
             near = did_you_mean(found[1], choices)
             message += f"; did you mean {synonym!r}?" if synonym in choices else near
+        elif "required" in message:
+            message += f"; '{self.prog} --help' explains them"
         self.print_usage(sys.stderr)
-        self.exit(2, f"{PROGRAM}: error: {message}\n")
+        say(f"error: {message}")
+        self.exit(2)
 
 
-def say(message: str) -> None:
-    """Print a message on the standard error stream."""
-    print(f"{PROGRAM}: {message}", file=sys.stderr)
+def _missing(given: dict[str, Any]) -> str | None:
+    """Say which of the mechanism and ε is missing, why, and what to begin with."""
+    mechanism = given.get("mechanism", "")
+    bounded = given.get("epsilon", ()) is not None or given.get("local_epsilon") is not None
+    # Over a pool, which only `privatize` can tell, there is a default.
+    if mechanism is None and "unit" not in given:
+        return without_mechanism("" if bounded else " and --epsilon")
+    return None if bounded else _without_epsilon(mechanism, given["space"])
+
+
+def without_mechanism(more: str = "") -> str:
+    """Say that --mechanism is missing, and perhaps more."""
+    return (
+        f"--mechanism{more} is missing: epsilon means another thing for each mechanism, so there "
+        f"is no default; choose one of {', '.join(MECHANISMS)}. Begin with --mechanism "
+        "hierarchical --epsilon 1.5; hierarchical is recommended for spaces that have a tree, such "
+        "as english"
+    )
+
+
+def _without_epsilon(mechanism: str | None, space: str) -> str:
+    named = mechanism or "hierarchical"
+    start = STARTS.get(named)
+    grid = (start / 1.5, start, start * 1.5) if start else (2, 4, 8, 16, 32)
+    of_pool = "; with a pool of sentences begin with --local-epsilon 12" * (mechanism is None)
+    begin = (
+        f"begin with --epsilon {start:g}: with {named} about one word of three of the space "
+        f"english stays{of_pool}. "
+        if start
+        else ""
+    )
+    return (
+        "--epsilon is missing: how much privacy to give is your decision, so there is no default; "
+        f"{begin}To see what some values do: {PROGRAM} calibrate {space} --mechanism {named} "
+        f"--epsilon {' '.join(f'{value:.2g}' for value in grid)}"
+    )
 
 
 @contextmanager
@@ -124,7 +181,7 @@ def usage() -> Iterator[None]:
 
 
 def number(
-    kind: Callable[[str], float], expected: str, holds: Callable[[float], bool]
+    kind: Callable[[str], float], expected: str, holds: Callable[[float], bool], hint: str = ""
 ) -> Callable[[str], Any]:
     """Return a function that reads a number, for which something holds."""
 
@@ -134,13 +191,18 @@ def number(
         except ValueError:
             value = math.nan
         if not holds(value):
-            raise argparse.ArgumentTypeError(f"expected {expected}, got {text}")
+            comma = "; write a point, as in 1.5" if re.fullmatch(r"\d+,\d+", text) else ""
+            raise argparse.ArgumentTypeError(f"expected {expected}, got {text}{comma or hint}")
         return value
 
     return read
 
 
 positive = number(float, "a finite number above zero", lambda value: 0 < value < math.inf)
+an_epsilon = number(
+    *(float, "a finite number above zero", lambda value: 0 < value < math.inf),
+    hint="; with hierarchical begin with 1.5",
+)
 share = number(float, "a number between 0 and 1", lambda value: 0 < value < 1)
 
 
@@ -164,13 +226,42 @@ def add_local_epsilon(add: Add, **settings: Any) -> None:
     add("--local-epsilon", type=positive, metavar="L", help=about, **settings)
 
 
-def add_mechanism(add: Add, about: str = "required; each has a guarantee of its own") -> None:
-    """Declare --mechanism and the options of all mechanisms."""
+def add_mechanism(
+    parser: argparse.ArgumentParser, add: Add, about: str = "required; each has its own guarantee"
+) -> None:
+    """Declare --mechanism, and the options of all mechanisms in a group of their own."""
     about += ": " + ", ".join(MECHANISMS)
     about += "; to compare with, as their papers have them: " + ", ".join(PEERS)
     add("--mechanism", choices=(*MECHANISMS, *PEERS), metavar="NAME", help=about)
+    add = parser.add_argument_group("of some mechanisms").add_argument
     for name, (kind, metavar, about) in OPTIONS.items():
         add(f"--{name.replace('_', '-')}", type=kind, metavar=metavar, help=about)
+
+
+def check_outputs(
+    args: argparse.Namespace, drawn: str, endings: Mapping[str, Sequence[str]]
+) -> None:
+    """Check the files that --output and the option of a picture name, before anything takes long.
+
+    Raises:
+        UsageError: If a name has another ending than those of its option, or both are the same.
+        MissingExtraError: If a picture is asked for and nothing draws it.
+    """
+    from hf_dxprivacy._runtime import require
+    from hf_dxprivacy.files.writers import check_output
+
+    given = {name: vars(args)[name] for name in ("output", drawn) if vars(args).get(name)}
+    for name, path in given.items():
+        if path.suffix not in endings.get(name, (path.suffix,)):
+            known = ", ".join(endings[name])
+            raise UsageError(f"{path}: expected a name that ends in {known} (--{name})")
+    if len({*given.values()}) < len(given):
+        raise UsageError(f"--output and --{drawn} are the same file; name another one")
+    if drawn in given:
+        require("matplotlib", "report")
+    with usage():
+        for path in given.values():
+            check_output(path, args.overwrite)
 
 
 def word_list(choice: str) -> "str | frozenset[str] | None":

@@ -1,12 +1,12 @@
 """The verbs convert, hierarchy and card, on folders of `save_pretrained`."""
 
 import argparse
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hf_dxprivacy.cli.arguments import UsageError, at_least, usage
+from hf_dxprivacy.cli.terminal import PROGRAM, say, seconds
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 
 if TYPE_CHECKING:
@@ -111,11 +111,13 @@ def convert(args: argparse.Namespace) -> None:
     if args.unit_step:
         space = space.rescale(1.0 / space.neighbour_distances()[1])
     save_measured(space, args.output, args.license)
-    print(
-        f"{args.output}: {len(space)} words x {space.dim} dimensions, {space.metric}; median "
-        f"distance to the nearest neighbour {space.neighbour_distances()[1]:.4g}",
-        file=sys.stderr,
+    say(
+        f"{args.output}: {len(space):,} words x {space.dim} dimensions, {space.metric}, written in "
+        f"{seconds()}; median distance to the nearest neighbour "
+        f"{space.neighbour_distances()[1]:.4g}"
     )
+    suited = "hierarchical --epsilon 1 1.5 2" if space.hierarchy else "tem --epsilon 6 8 10"
+    say(f"next: {PROGRAM} calibrate ./{args.output} --mechanism {suited}")
 
 
 def hierarchy_arguments(parser: argparse.ArgumentParser) -> None:
@@ -167,7 +169,7 @@ def hierarchy(args: argparse.Namespace) -> None:
         else:
             pool = replace(pool, space=space)
             save_measured(pool, folder, args.license)
-        print(f"{folder}: saved with a tree", file=sys.stderr)
+        say(f"{folder}: saved with a tree in {seconds()}")
     print(_described(space, args.show or (), pool))
 
 
@@ -240,7 +242,7 @@ def card(args: argparse.Namespace) -> None:
         update_config(args.folder, changes)
     with usage():
         stored.write_card(Path(args.folder), license=args.license)
-    print(f"{Path(args.folder) / 'README.md'} written", file=sys.stderr)
+    say(f"{Path(args.folder) / 'README.md'} written in {seconds()}")
 
 
 def load_stored(folder: str, *, whole: bool) -> "Publishable":

@@ -7,20 +7,22 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hf_dxprivacy.cli.arguments import (
     Add,
     UsageError,
     add_mechanism,
     add_space,
+    an_epsilon,
     at_least,
+    check_outputs,
     given_options,
     load_space,
-    positive,
     share,
     usage,
 )
+from hf_dxprivacy.cli.terminal import progress, say, seconds
 from hf_dxprivacy.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -35,10 +37,14 @@ PICTURES = (".png", ".svg", ".pdf")
 def audit_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the attacks and their arguments."""
     attacks = parser.add_subparsers(dest="attack", required=True, metavar="ATTACK")
+    parser.usage = "%(prog)s ATTACK ..."
     for name, (declare, run_attack) in ATTACKS.items():
         about = (run_attack.__doc__ or "").partition("\n")[0]
         attack = attacks.add_parser(name, function=run_attack, help=about)
-        declare(attack.add_argument)
+        attack.usage = (
+            f"%(prog)s {'' if name == 'guarantee' else 'ORIGINAL RELEASED ... '}[options]"
+        )
+        declare(attack)
         attack.add_argument("--seed", type=at_least(0), metavar="N", help="of the attacker")
 
 
@@ -56,8 +62,6 @@ def audit(args: argparse.Namespace) -> None:
     failure on a release says nothing. An attack that fails is no proof; the guarantee is.
     'hf-dxprivacy audit ATTACK --help' explains an attack.
     """
-    from hf_dxprivacy.files.writers import check_output
-
     if args.attack != "guarantee" and len(args.epsilon or args.released) != len(args.released):
         raise UsageError(
             f"expected an --epsilon for each RELEASED, got {len(args.epsilon)} for "
@@ -65,41 +69,37 @@ def audit(args: argparse.Namespace) -> None:
         )
     if args.attack != "guarantee" and "-" in (args.original, *args.released):
         raise UsageError("an audit reads files more than once; name a file instead of -")
-    plot = vars(args).get("plot")
-    if plot and plot.suffix not in PICTURES:
-        raise UsageError(f"{plot}: expected a name that ends in {', '.join(PICTURES)}")
-    if plot:
-        from hf_dxprivacy._runtime import require
-
-        require("matplotlib", "report")
-    with usage():
-        for path in filter(None, (args.output, plot)):
-            check_output(path, args.overwrite)
+    check_outputs(args, "plot", {"plot": PICTURES})
     if args.seed is None:
         args.seed = secrets.randbits(64)
     ATTACKS[args.attack][1](args)
+    files = ", ".join(str(vars(args)[name]) for name in ("output", "plot") if vars(args).get(name))
+    say(f"{args.attack}: done in {seconds()}{f'; written: {files}' * bool(files)}")
 
 
-def _add_data(add: Add, named: bool = True) -> None:
+def _add_data(parser: argparse.ArgumentParser, named: bool = True) -> Add:
     """Declare data and outputs, and a free name of the mechanism if it is only shown."""
+    add = parser.add_argument
     add("original", metavar="ORIGINAL", help="a file, or a dataset on the Hub")
     add("released", metavar="RELEASED", nargs="*" if named else "+", help="what was made of it")
+    add = parser.add_argument_group("data").add_argument
     add("--text-column", default="text", metavar="NAME", help="(%(default)s)")
     add("--released-column", metavar="NAME", help="text column of RELEASED, if it is another one")
     add("--split", default="train", help="split of datasets on the Hub (%(default)s)")
     about = "epsilon of each RELEASED, in the same order"
     default = () if named else None
-    add("--epsilon", type=positive, nargs="+", default=default, metavar="E", help=about)
+    add("--epsilon", type=an_epsilon, nargs="+", default=default, metavar="E", help=about)
     if named:
         add("--mechanism", default="released", metavar="NAME", help="for the table (%(default)s)")
     add("--dataset", metavar="NAME", help="for the table (the name of ORIGINAL)")
     add("--output", type=Path, metavar="FILE", help="write the results as JSON lines")
     add("--plot", type=Path, metavar="FILE", help="draw them against epsilon: .png, .svg or .pdf")
     add("--overwrite", action="store_true", help="replace the files if they exist")
+    return parser.add_argument_group("the attacker").add_argument
 
 
-def _attribution_arguments(add: Add) -> None:
-    _add_data(add)
+def _attribution_arguments(parser: argparse.ArgumentParser) -> None:
+    add = _add_data(parser)
     add("--author-column", default="author", metavar="NAME", help="(%(default)s)")
     about = "share of the rows whose authors the attacker knows (%(default)s)"
     add("--known", type=share, default=0.5, metavar="SHARE", help=about)
@@ -142,8 +142,8 @@ def attribution(args: argparse.Namespace) -> None:
     _attack_all(args, args.author_column, attack, "accuracy")
 
 
-def _membership_arguments(add: Add) -> None:
-    _add_data(add)
+def _membership_arguments(parser: argparse.ArgumentParser) -> None:
+    add = _add_data(parser)
     add("--label-column", default="label", metavar="NAME", help="(%(default)s)")
     add("--repeats", type=at_least(1), default=5, metavar="N", help="random splits (%(default)s)")
 
@@ -160,8 +160,8 @@ def membership(args: argparse.Namespace) -> None:
     _attack_all(args, args.label_column, attack, "AUC")
 
 
-def _users_arguments(add: Add) -> None:
-    _add_data(add)
+def _users_arguments(parser: argparse.ArgumentParser) -> None:
+    add = _add_data(parser)
     add("--user-column", default="user", metavar="NAME", help="(%(default)s)")
     add("--repeats", type=at_least(1), default=3, metavar="N", help="random splits (%(default)s)")
     about = "words that the language model knows (%(default)s)"
@@ -191,7 +191,8 @@ def _attack_all(
     originals = _read_texts(args, args.original, args.text_column)
     results = Results()
     epsilons = [None, *(args.epsilon or [None] * len(args.released))]
-    for name, epsilon in zip([None, *args.released], epsilons, strict=True):
+    attacked = [*zip([None, *args.released], epsilons, strict=True)]
+    for name, epsilon in progress(attacked, "Attacking"):
         texts = originals if name is None else _read_released(args, name)
         if len(texts) != len(labels):
             raise InvalidValueError(
@@ -205,10 +206,11 @@ def _attack_all(
     _show(args, results, metric)
 
 
-def _reconstruction_arguments(add: Add) -> None:
-    _add_data(add, named=False)
-    add_space(add)
-    add_mechanism(add)
+def _reconstruction_arguments(parser: argparse.ArgumentParser) -> None:
+    add = _add_data(parser, named=False)
+    released = parser.add_argument_group("how it was released").add_argument
+    add_space(released)
+    add_mechanism(parser, released)
     add(
         "--prior",
         metavar="FILE",
@@ -248,7 +250,7 @@ def reconstruction(args: argparse.Namespace) -> None:
     mechanisms, prior = _laws_and_prior(args, known)
     model = None if args.language_model is None else _language_model(args.language_model)
     results = Results()
-    for name, mechanism in zip(args.released, mechanisms, strict=True):
+    for name, mechanism in progress([*zip(args.released, mechanisms, strict=True)], "Guessing"):
         rng = keyed_generator(args.seed, "audit")
         adversary = BayesAdversary(mechanism, prior, draws=args.draws, rng=rng)
         results += reconstruct_texts(
@@ -303,15 +305,17 @@ def _language_model(name: str) -> "MaskedWordModel":
     return MaskedWordModel(model, tokenizer)
 
 
-def _guarantee_arguments(add: Add) -> None:
+def _guarantee_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("what to check").add_argument
     add_space(add)
-    add_mechanism(add)
-    add("--epsilon", type=positive, metavar="E", help="what the mechanism is given")
+    add_mechanism(parser, add)
+    add("--epsilon", type=an_epsilon, metavar="E", help="what the mechanism is given")
+    add = parser.add_argument_group("how").add_argument
     add("--inputs", type=at_least(2), metavar="N", help="words compared (all if exact, else 200)")
     about = "words drawn where the law is not known exactly (%(default)s)"
     add("--draws", type=at_least(1), default=1_000_000, metavar="N", help=about)
     about = "false-alarm rate of the draws (%(default)s)"
-    add("--alpha", type=float, default=0.001, metavar="P", help=about)
+    add("--alpha", type=share, default=0.001, metavar="P", help=about)
     add("--output", type=Path, metavar="FILE", help="write what was found as JSON")
     add("--overwrite", action="store_true", help="replace FILE if it exists")
 
@@ -380,7 +384,8 @@ def _show(args: argparse.Namespace, results: "Results", metric: str) -> None:
             figure.savefig(file, format=args.plot.suffix[1:], dpi=150)
 
 
-ATTACKS: dict[str, tuple[Callable[[Add], None], Callable[[argparse.Namespace], None]]] = {
+_Declare: TypeAlias = Callable[[argparse.ArgumentParser], None]
+ATTACKS: dict[str, tuple[_Declare, Callable[[argparse.Namespace], None]]] = {
     "attribution": (_attribution_arguments, attribution),
     "membership": (_membership_arguments, membership),
     "users": (_users_arguments, users),

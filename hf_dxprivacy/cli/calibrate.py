@@ -1,25 +1,24 @@
 """The verbs calibrate and demo: effects of a mechanism, in tables and on a page."""
 
 import argparse
-import sys
 import threading
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_dxprivacy.cli.arguments import (
-    PROGRAM,
-    UsageError,
     add_local_epsilon,
     add_mechanism,
+    an_epsilon,
     at_least,
+    check_outputs,
     load_space,
     local_epsilon,
-    positive,
-    say,
+    number,
     share,
     usage,
 )
+from hf_dxprivacy.cli.terminal import PROGRAM, say, seconds
 from hf_dxprivacy.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -36,16 +35,17 @@ OPEN_TO_OTHERS = (
 def calibrate_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s SPACE --mechanism NAME --epsilon E [E ...] [options]"
-    add = parser.add_argument
     about = "a built-in space or pool of sentences, a folder, or a repository on the Hub"
-    add("space", metavar="SPACE", help=about)
-    add("--epsilon", type=positive, nargs="+", metavar="E", help="values to look at")
+    parser.add_argument("space", metavar="SPACE", help=about)
+    add = parser.add_argument_group("what to look at").add_argument
+    add_mechanism(parser, add)
+    add("--epsilon", type=an_epsilon, nargs="+", metavar="E", help="values to look at")
     add_local_epsilon(add, nargs="+")
-    add_mechanism(add)
-    add("--words", type=at_least(1), default=500, metavar="N", help="words looked at (%(default)s)")
-    add("--runs", type=at_least(1), default=1000, metavar="N", help="draws of a word (%(default)s)")
     add("--max-nw", type=share, metavar="P", help="target: no word stays more often")
     add("--min-sw", type=at_least(1), metavar="N", help="target: no word becomes one of fewer")
+    add = parser.add_argument_group("how it runs").add_argument
+    add("--words", type=at_least(1), default=500, metavar="N", help="words looked at (%(default)s)")
+    add("--runs", type=at_least(1), default=1000, metavar="N", help="draws of a word (%(default)s)")
     add("--seed", type=at_least(0), metavar="N", help="of the choice of words and of the draws")
     add("--output", type=Path, metavar="FILE", help="all figures: .csv, .json or .parquet")
     add("--report", type=Path, metavar="FILE", help="a page with pictures, one HTML file")
@@ -55,35 +55,24 @@ def calibrate_arguments(parser: argparse.ArgumentParser) -> None:
 def calibrate(args: argparse.Namespace) -> None:
     """Show what a mechanism does to the words of a space at several epsilons, to choose one.
 
+      hf-dxprivacy calibrate english --mechanism hierarchical --epsilon 1 1.5 2 --report report.html
+      hf-dxprivacy calibrate ./glove --mechanism laplace --epsilon 8 16 32 --max-nw 0.5
+      hf-dxprivacy calibrate ./pool --mechanism hierarchical --local-epsilon 8 10 12 15
+
     N_w is the probability that a word stays, S_w the number of words it may become. A word is
     hidden well where N_w is small and S_w is large; a text stays useful where they are not. The
     local epsilon bounds the log-ratio of any two inputs. Of a pool of sentences, the same is shown
     of its sentences, each of which stands for the texts that are nearest to it.
-
-      hf-dxprivacy calibrate english --mechanism hierarchical --epsilon 1 1.5 2 --report report.html
-      hf-dxprivacy calibrate ./glove --mechanism laplace --epsilon 8 16 32 --max-nw 0.5
-      hf-dxprivacy calibrate ./pool --mechanism hierarchical --local-epsilon 8 10 12 15
 
     The exponential mechanisms (hierarchical, calibrated, tem, krr) are measured exactly, the others
     by draws. With --max-nw or --min-sw the largest of the epsilons is named at which every word
     that was looked at meets the targets. Only the public space goes in, so none of it is private.
     """
     from hf_dxprivacy.calibration import sample_words, suggest_epsilon
-    from hf_dxprivacy.files.writers import check_output
     from hf_dxprivacy.randomness import keyed_generator, process_generator
     from hf_dxprivacy.report import sweep
 
-    if args.output and args.output.suffix not in TABLES:
-        raise UsageError(f"{args.output}: expected a name that ends in {', '.join(TABLES)}")
-    if args.output and args.output == args.report:
-        raise UsageError("the report and the table are the same file; name another one")
-    if args.report:
-        from hf_dxprivacy._runtime import require
-
-        require("matplotlib", "report")
-    with usage():
-        for path in filter(None, (args.output, args.report)):
-            check_output(path, args.overwrite)
+    check_outputs(args, "report", {"output": TABLES})
     space, options = load_space(args)
     if args.epsilon is None:
         bounds, mechanism = args.local_epsilon, args.mechanism
@@ -112,6 +101,10 @@ def calibrate(args: argparse.Namespace) -> None:
     _write(args, found, answer)
     if answer:
         print(f"\n{answer}")
+    files = ", ".join(str(path) for path in (args.output, args.report) if path)
+    say(f"{len(found.steps)} epsilons in {seconds()}{f'; written: {files}' * bool(files)}")
+    chosen = f"--space {args.space} --mechanism {args.mechanism} --epsilon E"
+    say(f"next: {PROGRAM} privatize INPUT --output OUT {chosen}")
 
 
 def _write(args: argparse.Namespace, found: "Sweep", answer: str | None) -> None:
@@ -147,9 +140,11 @@ def _table(found: "Sweep") -> str:
 
 def demo_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
+    parser.usage = "%(prog)s [options]"
     add = parser.add_argument
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="to listen at (%(default)s)")
-    add("--port", type=at_least(1), metavar="N", help="to listen at (a free one from 7860 on)")
+    port = number(int, "a port from 1 to 65535", lambda value: 0 < value < 1 << 16)
+    add("--port", type=port, metavar="N", help="to listen at (a free one from 7860 on)")
     add(
         "--space",
         action="append",
@@ -184,7 +179,7 @@ def demo(args: argparse.Namespace) -> None:
             serve_stdio(read_sources(args.space or ()))
             return
     if not is_loopback(args.host):
-        print(f"{PROGRAM}: {OPEN_TO_OTHERS.format(host=args.host)}", file=sys.stderr)
+        say(OPEN_TO_OTHERS.format(host=args.host))
     page = demo_page(args.space or ())
     if args.mcp:
         add_tools(page)

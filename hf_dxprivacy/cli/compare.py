@@ -1,7 +1,6 @@
 """The verb compare: what each mechanism costs and hides on a file of texts."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +9,12 @@ from hf_dxprivacy.cli.arguments import (
     PEERS,
     UsageError,
     add_space,
+    an_epsilon,
     at_least,
-    positive,
+    check_outputs,
     usage,
 )
+from hf_dxprivacy.cli.terminal import say, seconds
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -24,12 +25,17 @@ TABLES = (".md", ".json", ".csv", ".parquet")
 def compare_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s FILE --text-column NAME [--label-column NAME] [options]"
-    add = parser.add_argument
-    add("input", metavar="FILE", help="a file (csv, tsv, jsonl, txt, parquet), or a Hub dataset")
+    about = "a file (csv, tsv, jsonl, txt, parquet), or a Hub dataset"
+    parser.add_argument("input", metavar="FILE", help=about)
+    add = parser.add_argument_group("data").add_argument
     add("--text-column", default="text", metavar="NAME", help="(%(default)s)")
     add("--label-column", metavar="NAME", help="classes that a classifier is to learn")
     add("--user-column", metavar="NAME", help="who wrote each text, for the author attack")
     add("--split", default="train", help="split of a dataset on the Hub (%(default)s)")
+    add("--output", type=Path, metavar="FILE", help="the result as .md, .json, .csv or .parquet")
+    add("--report", type=Path, metavar="FILE", help="a page with a picture, one HTML file")
+    add("--overwrite", action="store_true", help="replace the files if they exist")
+    add = parser.add_argument_group("what to compare").add_argument
     add_space(add)
     add(
         "--mechanism",
@@ -41,9 +47,10 @@ def compare_arguments(parser: argparse.ArgumentParser) -> None:
         + ", ".join(PEERS),
     )
     about = "of all mechanisms (by default where about 10, 30, 50 and 80 %% of the words stay)"
-    add("--epsilon", type=positive, nargs="+", default=(), metavar="E", help=about)
+    add("--epsilon", type=an_epsilon, nargs="+", default=(), metavar="E", help=about)
     about = "a pool of sentences; repeat it for several, or say none (the built-in one)"
     add("--pool", action="append", metavar="NAME", help=about)
+    add = parser.add_argument_group("how it runs").add_argument
     about = "classifier: vectors (averaged), tfidf, or a model to fine-tune (vectors)"
     add("--model", metavar="NAME", help=about)
     add("--encoder", metavar="NAME", help="a model of transformers, for the similarity of texts")
@@ -53,10 +60,6 @@ def compare_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=at_least(0), metavar="N", help="makes sample, noise and attackers the same")
     about = "keep what is done there, and go on from there; it is as private as the texts"
     add("--resume", metavar="FOLDER", help=about)
-    about = "the result as .md, .json, .csv or .parquet"
-    add("--output", type=Path, metavar="FILE", help=about)
-    add("--report", type=Path, metavar="FILE", help="a page with a picture, one HTML file")
-    add("--overwrite", action="store_true", help="replace the files if they exist")
 
 
 def compare(args: argparse.Namespace) -> None:
@@ -71,19 +74,9 @@ def compare(args: argparse.Namespace) -> None:
     from your texts: it is for you, not for publication. With --resume nothing is lost by Ctrl-C.
     """
     from hf_dxprivacy.evaluation import compare as compared
-    from hf_dxprivacy.files.writers import check_output, replacing
+    from hf_dxprivacy.files.writers import replacing
 
-    if args.output and args.output.suffix not in TABLES:
-        raise UsageError(f"{args.output}: expected a name that ends in {', '.join(TABLES)}")
-    if args.output and args.output == args.report:
-        raise UsageError("the report and the table are the same file; name another one")
-    if args.report:
-        from hf_dxprivacy._runtime import require
-
-        require("matplotlib", "report")
-    with usage():
-        for path in filter(None, (args.output, args.report)):
-            check_output(path, args.overwrite)
+    check_outputs(args, "report", {"output": TABLES})
     pools = None if args.pool is None else [name for name in args.pool if name != "none"]
     columns = ("text_column", "label_column", "user_column")
     options = ("space", "model", "encoder", "sample", "quick", "releases", "resume", "seed")
@@ -101,7 +94,9 @@ def compare(args: argparse.Namespace) -> None:
     if args.report:
         with replacing(args.report, overwrite=args.overwrite) as file:
             file.write(found.report().encode())
-        print(f"\nreport: {args.report}", file=sys.stderr)
+    files = ", ".join(str(path) for path in (args.output, args.report) if path)
+    say(f"{len(found.rows) - 1} releases in {seconds()}{f'; written: {files}' * bool(files)}")
+    say("next: look at one epsilon more closely with 'hf-dxprivacy calibrate', or 'privatize'")
 
 
 def _write(found: Any, ending: str, file: Any) -> None:

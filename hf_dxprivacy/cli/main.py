@@ -2,17 +2,21 @@
 
 import math
 import os
+import shutil
 import signal
 import sys
+import textwrap
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
+from typing import Any
 
 from hf_dxprivacy._version import __version__
-from hf_dxprivacy.cli.arguments import PROGRAM, Parser, UsageError
+from hf_dxprivacy.cli.arguments import Parser, UsageError
+from hf_dxprivacy.cli.terminal import PROGRAM, paint_help, say, start_clock
 from hf_dxprivacy.errors import DxPrivacyError, did_you_mean
 
 # Each verb is a function of its module, whose docstring is the help; VERB_arguments declares its
@@ -29,7 +33,30 @@ VERBS = {
     "card": ("artifacts", "make the model card of a space, a pool, a privatizer or a selector"),
     "push": ("push", "push a release, a space, a pool, a privatizer or a selector to the Hub"),
     "train-poincare": ("train_poincare", "train a hyperbolic space from is-a relations"),
+    "completion": ("completion", "print what lets the Tab key complete verbs and options"),
 }
+# The verbs by purpose, as help lists them; a test compares them.
+PURPOSES = {
+    "release": ("privatize",),
+    "choose, and check": ("calibrate", "compare", "demo", "audit"),
+    "make a space or a pool": ("convert", "hierarchy", "train-poincare", "pool"),
+    "share": ("card", "push"),
+    "this program": ("completion",),
+}
+# Words that others use for a verb.
+_MEANT = {
+    **dict.fromkeys(("anonymize", "perturb", "redact", "run", "map"), "privatize"),
+    **{"attack": "audit", "verify": "audit", "page": "demo", "serve": "demo", "ui": "demo"},
+    **{
+        "tree": "hierarchy",
+        "upload": "push",
+        "train": "train-poincare",
+        "autocomplete": "completion",
+    },
+}
+EXAMPLE = """\
+  hf-dxprivacy privatize reviews.csv --output released.csv --text-column review \\
+      --mechanism hierarchical --epsilon 1.5"""
 
 # 128 + SIGPIPE, the code of a program that is ended because its output is not read any more.
 SIGPIPE_CODE = 141
@@ -53,6 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         Ctrl-C, 141 when the output is not read any more).
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    start_clock()
     _open_missing_streams()
     try:
         with _signals_raise():
@@ -65,13 +93,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(f"interrupted by {number.name}{whole}", 128 + number)
 
 
-def parser_of(verb: str) -> Parser:
-    """Return the parser of a verb, having imported its module."""
+def parser_of(verb: str, verbs: Any = None) -> Parser:
+    """Return the parser of a verb, having imported its module.
+
+    Args:
+        verb: A key of `VERBS`.
+        verbs: Where to add it, as `argparse.ArgumentParser.add_subparsers` returns it.
+    """
     name = verb.replace("-", "_")
     module = import_module(f"hf_dxprivacy.cli.{VERBS[verb][0]}")
-    parser = Parser(f"{PROGRAM} {verb}", getattr(module, name))
+    function: Callable[..., None] = getattr(module, name)
+    parser: Parser = (
+        verbs.add_parser(verb, function=function, help=VERBS[verb][1])
+        if verbs
+        else Parser(f"{PROGRAM} {verb}", function)
+    )
     getattr(module, f"{name}_arguments")(parser)
-    parser.set_defaults(run=getattr(module, name))
+    parser.set_defaults(run=function)
     return parser
 
 
@@ -79,9 +117,10 @@ def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0].startswith("-"):
         return _without_verb(arguments)
     verb, *rest = arguments
+    if verb == "help":  # as git and others have it
+        return _run([*rest[:1], "--help"])
     if verb not in VERBS:
-        near = did_you_mean(verb, VERBS) or f"; expected one of {', '.join(VERBS)}"
-        return _complain(f"there is no verb {verb!r}{near}", 2)
+        return _complain(f"there is no verb {verb!r}{_nearest(verb)}", 2)
     parser = parser_of(verb)
     args = parser.parse_args(rest)
     try:
@@ -106,23 +145,41 @@ def _run(arguments: list[str]) -> int:
     return 0
 
 
+def _nearest(verb: str) -> str:
+    """Say which verb was meant, or which there are."""
+    if os.path.isfile(verb):
+        return f"; did you mean '{PROGRAM} privatize {verb}'?"
+    meant = f"; did you mean {_MEANT[verb]!r}?" if verb in _MEANT else did_you_mean(verb, VERBS)
+    return meant or f"; expected one of {', '.join(VERBS)}"
+
+
 def _without_verb(arguments: list[str]) -> int:
     """Print the version, or what verbs there are."""
-    if arguments[:1] == ["--version"]:
+    given = arguments[0] if arguments else ""
+    if given in ("--version", "-V"):
         print(f"{PROGRAM} {__version__}")
         return 0
-    usage = f"usage: {PROGRAM} VERB ...\n"
-    if not set(arguments[:1]) & {"-h", "--help"}:
+    usage = f"usage: {PROGRAM} VERB ..."
+    if given not in ("-h", "--help"):
         print(usage, file=sys.stderr)
-        return _complain(f"expected a verb: {', '.join(VERBS)}", 2)
-    verbs = "\n".join(f"  {verb:<16}{summary}" for verb, (_, summary) in VERBS.items())
-    print(f"{usage}\nMetric differential privacy for text datasets.\n\n{verbs}\n")
-    print(f"'{PROGRAM} VERB --help' explains a verb, '{PROGRAM} --version' shows the version.")
+        near = did_you_mean(given, ("--help", "--version")) if given else ""
+        wrong = f"there is no option {given!r}{near}; " if given else ""
+        return _complain(f"{wrong}expected a verb: {', '.join(VERBS)}; see {PROGRAM} --help", 2)
+    columns = shutil.get_terminal_size().columns
+    lines = [usage, "", "Metric differential privacy for text datasets."]
+    for purpose, verbs in PURPOSES.items():
+        lines += ["", f"{purpose}:"]
+        for verb in verbs:
+            about = textwrap.wrap(VERBS[verb][1], max(columns - 18, 20))
+            lines += [f"  {verb:<16}{about[0]}", *[f"{'':18}{more}" for more in about[1:]]]
+    lines += ["", "example:", EXAMPLE, ""]
+    lines += [f"'{PROGRAM} VERB --help' explains a verb; '{PROGRAM} --version' shows the version."]
+    print(paint_help("\n".join(lines), sys.stdout))
     return 0
 
 
 def _complain(message: str, code: int) -> int:
-    print(f"{PROGRAM}: error: {message}", file=sys.stderr)
+    say(f"error: {message}")
     return code
 
 

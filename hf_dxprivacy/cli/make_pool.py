@@ -6,9 +6,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_dxprivacy.cli.arguments import UsageError, at_least, say, usage
+from hf_dxprivacy.cli.arguments import UsageError, at_least, usage
 from hf_dxprivacy.cli.artifacts import LICENSE, METHODS, OVERWRITE, check_folder, save_measured
 from hf_dxprivacy.cli.privatize import FORMATS
+from hf_dxprivacy.cli.terminal import say, seconds
 
 if TYPE_CHECKING:
     from hf_dxprivacy.sentences import SentenceEncoder, SentencePool
@@ -102,7 +103,7 @@ def pool(args: argparse.Namespace) -> None:
     )
     _report(made, len(texts))
     save_measured(made, args.output, args.license)
-    print(f"{args.output}: {made!r} written", file=sys.stderr)
+    say(f"{args.output}: {made!r} written in {seconds()}")
 
 
 def _encoder(name: str) -> "SentenceEncoder | SentencePool":

@@ -4,30 +4,31 @@ import argparse
 import json
 import math
 import os
+import shlex
 import sys
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_dxprivacy.cli.arguments import (
-    REQUIRED,
-    Add,
     UsageError,
     add_local_epsilon,
     add_mechanism,
     add_space,
+    an_epsilon,
     at_least,
     given_options,
     load_space,
     local_epsilon,
-    positive,
-    say,
     usage,
+    without_mechanism,
     word_list,
 )
+from hf_dxprivacy.cli.terminal import PROGRAM, paint, say, seconds
 
 if TYPE_CHECKING:
-    from hf_dxprivacy.files.job import Counts, TextsPrivatizer
+    from hf_dxprivacy.files.job import Outcome, TextsPrivatizer
     from hf_dxprivacy.files.readers import Columns, Input
 
 # Spelled out, so that help needs not load the formats; a test compares them.
@@ -68,51 +69,53 @@ def privatize_arguments(parser: argparse.ArgumentParser) -> None:
     add("--format", choices=FORMATS, help="format of INPUT, if its name does not tell")
     add("--delimiter", metavar="C", help="what separates the fields of csv or tsv, if not , or tab")
     add("--no-quotes", action="store_true", help="a quote in csv or tsv is a letter like any other")
-    add("--split", help="split of a dataset on the Hub (train)")
+    add("--split", metavar="NAME", help="split of a dataset on the Hub (train)")
     add("--subset", metavar="NAME", help="configuration of a dataset on the Hub")
     about = (
         "write the guarantee, all options and counts of words as JSON (OUT.report.json), from "
         "which 'push' makes a dataset card; the counts are for the owner of the text only"
     )
     add("--report", nargs="?", const="", metavar="PATH", help=about)
-    _add_privacy_arguments(parser.add_argument_group("privacy").add_argument)
+    _add_privacy_arguments(parser)
     add, whole = parser.add_argument_group("how it runs").add_argument, at_least(1)
     add("--batch-size", type=whole, default=1000, metavar="N", help="rows at once (%(default)s)")
     add("--num-proc", type=whole, default=1, metavar="N", help="processes (%(default)s)")
     about = "where to compare entries: cpu, or cuda or cuda:1 for a GPU, with torch (%(default)s)"
     add("--device", default="cpu", metavar="NAME", help=about)
+    add("--quiet", action="store_true", help="print warnings and errors only")
 
 
-def _add_privacy_arguments(add: Add) -> None:
-    add("--epsilon", type=positive, metavar="E", help="required, above zero; see above")
+def _add_privacy_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("privacy").add_argument
+    add_mechanism(parser, add, "required for words, where each has its own guarantee")
+    add("--epsilon", type=an_epsilon, metavar="E", help="required, above zero; see below")
     add_local_epsilon(add)
     add_space(add)
-    about = (
-        "with a pool of sentences: release one for each text, or one for each sentence of a text, "
-        "whose number shows and whose bounds add up (text)"
-    )
-    add("--unit", choices=("text", "sentence"), help=about)
-    about = (
-        "with a pool that has labels: the column of a public label of each text, such as its topic,"
-        " which is released too; a text is hidden among those of its label only"
-    )
-    add("--label-column", metavar="NAME", help=about)
-    about = "with a pool: draw numbers, dates and names in released sentences afresh"
-    add("--refill", action="store_true", help=about)
-    about = "with --unit sentence: of the texts, for the rules that split them (%(default)s)"
-    add("--language", default=OF_SENTENCES["language"], metavar="CODE", help=about)
-    about = "words that are released as they are; a file has one word a line (%(default)s)"
-    add("--stopwords", default=OF_WORDS["stopwords"], metavar="english|none|FILE", help=about)
     choices = ("centroid", "drop", "keep")
     about = "words out of vocabulary: replaced, removed, or RELEASED UNCHANGED (%(default)s)"
     add("--oov", choices=choices, default=OF_WORDS["oov"], help=about)
+    about = "words that are released as they are; a file has one word a line (%(default)s)"
+    add("--stopwords", default=OF_WORDS["stopwords"], metavar="english|none|FILE", help=about)
     about = "letter case: that of the vocabulary, or of the original, which shows it (%(default)s)"
     add("--case", choices=("lower", "preserve"), default=OF_WORDS["case"], help=about)
     about = (
         "make the result reproducible, for experiments; the seed undoes the noise: keep it secret"
     )
     add("--seed", type=at_least(0), metavar="N", help=about)
-    add_mechanism(add, "required for words, where each has a guarantee of its own")
+    add = parser.add_argument_group("with a pool of sentences").add_argument
+    about = (
+        "release one sentence for each text, or one for each sentence of a text, whose number "
+        "shows and whose bounds add up (text)"
+    )
+    add("--unit", choices=("text", "sentence"), help=about)
+    about = (
+        "of a pool that has labels: the column of a public label of each text, such as its topic, "
+        "which is released too; a text is hidden among those of its label only"
+    )
+    add("--label-column", metavar="NAME", help=about)
+    add("--refill", action="store_true", help="draw numbers, dates and names in sentences afresh")
+    about = "with --unit sentence: of the texts, for the rules that split them (%(default)s)"
+    add("--language", default=OF_SENTENCES["language"], metavar="CODE", help=about)
 
 
 def _column_name(text: str) -> str:
@@ -126,11 +129,20 @@ def _column_name(text: str) -> str:
 def privatize(args: argparse.Namespace) -> None:
     r"""Replace the words of a text dataset by other words, with a guarantee.
 
-    Every word of the text columns is drawn anew from the vocabulary of a space: words that are near
-    to it are likely, words that are far are not. All else in the file stays as it is.
-
+      # words, by the tree of the built-in space english
       hf-dxprivacy privatize reviews.csv --output released.csv --text-column review \
           --mechanism hierarchical --epsilon 1.5
+
+      # what users wrote in chats
+      hf-dxprivacy privatize chats.jsonl --output released.jsonl \
+          --text-column 'messages[].content' --role user --mechanism hierarchical --epsilon 1.5
+
+      # whole texts, by public sentences
+      hf-dxprivacy privatize reviews.csv --output released.csv --text-column review \
+          --space wordnet-sentences --local-epsilon 12
+
+    Every word of the text columns is drawn anew from the vocabulary of a space: words that are near
+    to it are likely, words that are far are not. All else in the file stays as it is.
 
     epsilon says how much may show: for any two words at a distance d, no output is more than
     e^(epsilon*d) times as likely for the one as for the other. Smaller hides more and goes farther
@@ -142,10 +154,7 @@ def privatize(args: argparse.Namespace) -> None:
 
     If the space is a pool of public sentences, whole sentences are released in place of whole texts
     (hierarchical, if no mechanism is named). One bound holds for a text, however long it is;
-    --local-epsilon names it for any two texts:
-
-      hf-dxprivacy privatize reviews.csv --output released.csv --text-column review \
-          --space ./pool --unit text --local-epsilon 12
+    --local-epsilon names it for any two texts.
 
     Formats: csv, tsv, jsonl and txt (one text a line), plain or .gz, and parquet, by the ending of
     the file name. Files may be larger than the memory. The output appears when it is complete.
@@ -194,9 +203,11 @@ def privatize(args: argparse.Namespace) -> None:
         report = job.run_report(privatizer, outcome, released)
         with writers.replacing(report_path, overwrite=args.overwrite) as file:
             file.write(f"{json.dumps(report, indent=2, ensure_ascii=False)}\n".encode())
-    where = "standard output" if args.output == "-" else args.output
-    _summarize(f"{outcome.rows:,} rows", where, outcome.counts, args.unit)
-    print(guarantee, file=sys.stderr)
+    _summarize(args, outcome, privatizer)
+    if not args.quiet:
+        plain, mark, details = guarantee.partition("\nDetails:")
+        details = paint(mark + details, "dim", sys.stderr) if mark else ""
+        print(plain + details, file=sys.stderr)
 
 
 def _check_options(args: argparse.Namespace, by_sentence: bool) -> None:
@@ -215,36 +226,61 @@ def _check_options(args: argparse.Namespace, by_sentence: bool) -> None:
     if by_sentence:
         args.unit, args.mechanism = args.unit or "text", args.mechanism or "hierarchical"
     elif args.mechanism is None:
-        raise UsageError(f"--mechanism is missing: {REQUIRED['mechanism']}")
+        raise UsageError(without_mechanism())
 
 
-def _summarize(rows: str, where: str, counts: "Counts", unit: str | None) -> None:
-    """Say what was written, and how much of it the space does not know."""
+def _summarize(args: argparse.Namespace, outcome: "Outcome", privatizer: "TextsPrivatizer") -> None:
+    """Say what was written, what became of the words, and what to do next."""
     from hf_dxprivacy.privatizers.batch import WordCounts
     from hf_dxprivacy.privatizers.text_privatizer import NOTED_SHARE
 
-    unknown = counts.unknown_share
-    private = "(these counts are private, and no part of the release)"
+    counts, unit = outcome.counts, args.unit
+    unknown = f"{counts.unknown_share:.1%}"
+    where = "standard output" if args.output == "-" else args.output
+    where += f" in {seconds()}: {privatizer.mechanism.name}, ε = {privatizer.epsilon:g}"
+    rows = f"{outcome.rows:,} {'row' if outcome.rows == 1 else 'rows'}"
     if isinstance(counts, WordCounts):
-        say(
-            f"{rows} with {counts.total:,} words written to {where}; {unknown:.1%} of the words "
-            f"are not in the vocabulary {private}"
+        written, words = f"{rows} with {counts.total:,} words", counts.total or 1
+        kept = f"{counts.kept / words:.1%} were kept as asked, " if counts.kept else ""
+        found = (
+            f"{counts.replaced / words:.1%} of the words became others, "
+            f"{counts.unchanged / words:.1%} came out as they were, {kept}{unknown} are not in "
+            "the vocabulary"
         )
         what, come_out = "words are not in the vocabulary of the space", "words that are not"
     else:
-        found = counts.quartiles
         of_sentences = f" of {counts.total:,} sentences" if unit == "sentence" else ""
-        near = f"; the median cosine to the entry is {found['50%']:.2f}" if found else ""
-        say(
-            f"{rows} with {counts.texts:,} texts{of_sentences} written to {where}; {unknown:.1%} "
-            f"of the {unit}s have nothing that the encoder knows{near} {private}"
-        )
+        written = f"{rows} with {counts.texts:,} texts{of_sentences}"
+        near = counts.quartiles
+        median = f"the median cosine to the entry is {near['50%']:.2f}; " if near else ""
+        found = f"{median}{unknown} of the {unit}s have nothing that the encoder knows"
         what, come_out = f"{unit}s have nothing that the encoder of the pool knows", "these"
-    if unknown > NOTED_SHARE:
+    if not args.quiet:
+        say(f"{written} written to {where}")
+        say(f"{found} (private counts, for you only: no part of the release)")
+        if hint := _next(args, privatizer.epsilon):
+            say(f"next, see what an attacker guesses: {paint(hint, 'green', sys.stderr)}")
+    if counts.unknown_share > NOTED_SHARE:
         say(
-            f"warning: {unknown:.0%} of the {what}, and {come_out} come out as arbitrary ones. Is "
-            "this English? If not, choose a --space for its language"
+            f"warning: {counts.unknown_share:.0%} of the {what}, and {come_out} come out as "
+            "arbitrary ones. Is this English? If not, choose a --space for its language"
         )
+
+
+def _next(args: argparse.Namespace, epsilon: float) -> str | None:
+    """Return a command that attacks the release, if a plain one does."""
+    (column, *others), names = args.text_column, (args.input, args.output)
+    special = ("output_column", "format", "delimiter", "no_quotes", "label_column", "refill")
+    if any(vars(args)[name] for name in special) or others or "[" in column or "-" in names:
+        return None
+    if not Path(args.input).is_file() or args.oov == "drop" or args.unit == "sentence":
+        return None
+    options = {"text-column": column, "space": args.space, "mechanism": args.mechanism}
+    options |= {name.replace("_", "-"): value for name, value in given_options(args).items()}
+    usual = {"text-column": "text", "space": "english"}
+    shown = [(f"--{name}", str(v)) for name, v in options.items() if usual.get(name) != v]
+    words = [*names, *chain(*shown), "--epsilon", f"{epsilon:g}"]
+    return shlex.join([PROGRAM, "audit", "reconstruction", *words])
 
 
 def _check_places(args: argparse.Namespace, source: "Input") -> Path | None:

@@ -1,12 +1,12 @@
 """The verb train-poincare: a hyperbolic space from is-a relations."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hf_dxprivacy.cli.arguments import UsageError, at_least, positive, usage, word_list
 from hf_dxprivacy.cli.artifacts import OVERWRITE, check_folder, save_measured
+from hf_dxprivacy.cli.terminal import say, seconds
 
 if TYPE_CHECKING:
     from hf_dxprivacy.training import Relations
@@ -104,7 +104,7 @@ def train_poincare(args: argparse.Namespace) -> None:
     relations, origin = _counted(args) if counted else _relations(args)
     if args.license:
         origin["licence"] = args.license
-    print(f"{len(relations):,} relations over {len(relations.nodes):,} nodes", file=sys.stderr)
+    say(f"{len(relations):,} relations over {len(relations.nodes):,} nodes")
     space = train_space(
         relations,
         args.dim,
@@ -116,10 +116,10 @@ def train_poincare(args: argparse.Namespace) -> None:
     )
     save_measured(space, args.output, args.license)
     found = space.provenance["reconstruction"]
-    print(
-        f"{args.output}: {len(space):,} words x {space.dim} dimensions; mean average precision "
-        f"{found['mean_average_precision']:.3f}, mean rank {found['mean_rank']:.1f}",
-        file=sys.stderr,
+    say(
+        f"{args.output}: {len(space):,} words x {space.dim} dimensions in {seconds()}; mean "
+        f"average precision {found['mean_average_precision']:.3f}, mean rank "
+        f"{found['mean_rank']:.1f}"
     )
     if args.push:
         commit = space.push_to_hub(args.push, license=args.license, private=args.private)
@@ -167,7 +167,7 @@ def _counted(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
         "connected": args.largest_component,
     }
     found = read_webisadb(args.paths, vocabulary=words, work=args.work, **filters, **lists)
-    print(found.summary, file=sys.stderr)
+    say(str(found.summary))
     shown = {name: Path(choice).name for name, choice in chosen.items()}
     origin = webisadb_origin(found, filters | shown)
     if args.source == "counts":

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, describe_columns
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, describe_columns, nearest_path
 
 Batch: TypeAlias = "pa.Table | list[dict[str, Any]]"
 T = TypeVar("T")
@@ -135,7 +135,8 @@ def find_input(
         raise IsADirectoryError(21, "a folder; name a file in it", name)
     if name != STANDARD and not Path(name).exists():
         if known or not re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", name):
-            raise FileNotFoundError(2, "there is no such file; check the path", name)
+            near = nearest_path(name) or "; check the path"
+            raise FileNotFoundError(2, f"there is no such file{near}", name)
         return Input(name, "hub", quoted, None, subset, split or "train")
     if subset or split:
         raise InvalidValueError(f"--split and --subset are for the Hub, but {name} is a file")
@@ -548,7 +549,7 @@ def _open_dataset(source: Input, columns: Columns) -> Reader:
         raise InvalidValueError(
             f"there is no file {source.name!r} here, and no dataset of that name could be opened "
             f"on the Hugging Face Hub, split {source.split!r} ({type(error).__name__}: {error}); "
-            "check the name, the split and the connection"
+            f"check the name, the split and the connection{nearest_path(source.name)}"
         ) from error
     return read_stream(source, dataset, columns)
 

@@ -6,7 +6,6 @@ The errors of `huggingface_hub` and of the network become `HubError` with a reme
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ from hf_dxprivacy.errors import (
     HubError,
     HubFileNotFoundError,
     InvalidValueError,
+    did_you_mean,
+    nearest_path,
 )
 from hf_dxprivacy.hub.artifact import CONFIG, ENCODER, LIBRARY_NAME
 from hf_dxprivacy.hub.atomic import current_folder
@@ -146,11 +147,16 @@ def resolve(
         return ArtifactSource(current_folder(text), str(Path(text).resolve()))
     namespace, _, name = text.partition("/")
     if is_string and namespace and name and "/" not in name and not text.startswith((".", "~")):
-        folder, commit = fetch(text, files, revision, options)
+        try:
+            folder, commit = fetch(text, files, revision, options)
+        except HubError as error:
+            if near := nearest_path(text):
+                raise type(error)(f"{error}; nor is there a folder {text!r} here{near}") from error
+            raise
         return ArtifactSource(folder, str(folder), commit, options)
     names = builtin_names() * ("space" in what) + builtin_pools() * ("pool" in what)
-    near = get_close_matches(text.lower().replace("_", "-"), names, 1) if ships else ()
-    hint = f"did you mean {near[0]!r}?" if near else "check the spelling or the path"
+    near = did_you_mean(text.replace("_", "-"), names) if ships else ""
+    hint = (near or nearest_path(text))[2:] or "check the spelling or the path"
     known = ", ".join(map(repr, names)) or "none installed"
     kind = what.removeprefix("a ")
     shipped = f"the name of a built-in {kind} ({known}), " if ships else ""

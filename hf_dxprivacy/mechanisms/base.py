@@ -14,6 +14,7 @@ from hf_dxprivacy._runtime import CPU, SetOnce, check_device, lazy_property
 from hf_dxprivacy.errors import (
     InvalidTypeError,
     InvalidValueError,
+    a_kind,
     require_at_least,
     require_positive,
     require_within,
@@ -78,10 +79,10 @@ class Mechanism(SetOnce, ABC):
     def __init__(self, space: EmbeddingSpace, epsilon: float) -> None:
         if not isinstance(space, EmbeddingSpace):
             raise InvalidTypeError(
-                f"expected space to be an EmbeddingSpace, got a {type(space).__name__}; "
-                "make one with EmbeddingSpace.from_pretrained or .from_vectors"
+                f"expected space to be an EmbeddingSpace, got {a_kind(space)}; make one with "
+                "EmbeddingSpace.from_pretrained or .from_vectors"
             )
-        require_positive("privacy needs a finite ε above zero", epsilon=epsilon)
+        require_positive("smaller hides more; with 'hierarchical' begin with 1.5", epsilon=epsilon)
         require_within(
             SMALLEST_EPSILON, math.inf, "rescale the space to larger distances", epsilon=epsilon
         )

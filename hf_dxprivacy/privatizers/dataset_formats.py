@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, describe_columns
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, a_kind, describe_columns
 from hf_dxprivacy.privatizers.nested import TextPath
 
 # The type of a new column: the name of a column that has it, or a function of the module `pyarrow`.
@@ -23,6 +23,10 @@ ColumnType = str | Callable[[Any], Any]
 _PANDAS = ("index_columns", "column_indexes", "columns", "creator", "pandas_version")
 # Functions of `datasets` that call what was given to `filter`.
 _FILTERS = ("get_indices_from_mask_function", "add_mask")
+
+
+# Classes of `datasets` whose rows a privatizer is mapped over.
+_WHOLE = ("Dataset", "DatasetDict", "IterableDataset", "IterableDatasetDict")
 
 
 @dataclass(repr=False)
@@ -59,6 +63,11 @@ class DatasetBatch:
             raise InvalidTypeError(
                 "a privatizer is no condition, and filter(privatizer) would keep original rows: "
                 "use map(privatizer), and filter with a function of your own before or after"
+            )
+        if type(examples).__name__ in _WHOLE:
+            raise InvalidTypeError(
+                f"expected an example or a batch, got a whole {type(examples).__name__}; use its "
+                "method map, as in dataset.map(privatizer, batched=True)"
             )
         if isinstance(examples, Mapping):
             return DatasetBatch(examples, list(map(str, examples)))
@@ -359,9 +368,10 @@ def as_cells(texts: Any) -> list[Any]:
     """Return one text or several as cells; `InvalidTypeError` for anything else."""
     if isinstance(texts, str):
         return [texts]
-    if isinstance(texts, (bytes, Mapping)) or not isinstance(texts, Iterable):
+    whole = isinstance(texts, (bytes, Mapping)) or type(texts).__name__ in _WHOLE
+    if whole or not isinstance(texts, Iterable):
         raise InvalidTypeError(
-            f"expected a text or a sequence of texts, got a {type(texts).__name__}; "
+            f"expected a text or a sequence of texts, got {a_kind(texts)}; "
             "rows of a dataset go through the privatizer itself, as in dataset.map(privatizer)"
         )
     return list(texts)
@@ -384,9 +394,13 @@ def column_names(
     is_names = isinstance(given, Sequence) and not [n for n in given if not isinstance(n, str)]
     result = (given,) if isinstance(given, str) else tuple(given) if is_names else ()
     if not result:
-        raise InvalidTypeError(f"expected {argument} to be a column name or several, got {given!r}")
+        raise InvalidTypeError(
+            f"expected {argument} to be a column name or several, got {given!r}; pass a str, as in "
+            f'{argument}="text"'
+        )
     if len(set(result)) < len(result) or len(result) != (expected or len(result)):
         raise InvalidValueError(
-            f"expected {argument} to name {expected or 'some'} different columns, got {result}"
+            f"expected {argument} to name {expected or 'some'} different columns, "
+            f"{'as many as text_column, ' * bool(expected)}got {result}; name each once"
         )
     return result

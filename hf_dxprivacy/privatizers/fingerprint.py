@@ -14,7 +14,7 @@ from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, a_kind
 from hf_dxprivacy.hub import cache_dir
 from hf_dxprivacy.mechanisms import Mechanism
 
@@ -139,7 +139,8 @@ def publishable(dataset: D) -> D:
         )
     if not isinstance(dataset, Dataset):
         raise InvalidTypeError(
-            f"expected a Dataset or a DatasetDict of `datasets`, got a {type(dataset).__name__}"
+            f"expected a Dataset or a DatasetDict of `datasets`, got {a_kind(dataset)}; pass what "
+            "dataset.map(privatizer) returned"
         )
     if dataset.format["type"] == "custom":
         raise InvalidValueError(

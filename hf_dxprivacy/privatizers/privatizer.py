@@ -23,6 +23,7 @@ from hf_dxprivacy.errors import (
     HubFileNotFoundError,
     InvalidTypeError,
     InvalidValueError,
+    a_kind,
     require_at_least,
     require_one_of,
 )
@@ -70,6 +71,8 @@ _ELSEWHERE = {
     "spans_column": "SlotPrivatizer",
     "tokenizer": "TokenPrivatizer",
     "ids_column": "TokenPrivatizer",
+    **dict.fromkeys(("batched", "batch_size", "num_proc", "remove_columns"), "Dataset.map"),
+    **dict.fromkeys(("stopwords", "oov", "case"), "DxPrivatizer, which releases words"),
 }
 
 
@@ -110,6 +113,8 @@ class Privatizer(SetOnce, Publishable, Shown):
         """Check and set the arguments of all privatizers; `options` are those of the mechanism."""
         self._noise = noise
         _check_arguments(type(self), mechanism, options)
+        if hasattr(space, "encoder"):
+            raise InvalidTypeError("expected a space of words, got a pool: use SentencePrivatizer")
         if isinstance(space, (str, Path)):
             space = EmbeddingSpace.from_pretrained(space, index=required_index(mechanism, options))
         self.mechanism = resolve_mechanism(mechanism, space, epsilon, options, device)
@@ -121,7 +126,8 @@ class Privatizer(SetOnce, Publishable, Shown):
         if budget is not None:
             if not isinstance(budget, PrivacyBudget):
                 raise InvalidTypeError(
-                    f"expected budget to be a PrivacyBudget, got a {type(budget).__name__}"
+                    f"expected budget to be a PrivacyBudget, got {a_kind(budget)}; make one, as in "
+                    "PrivacyBudget(6.0)"
                 )
             require_one_of(units, budget_unit=budget.unit)
         self.budget = budget
@@ -524,8 +530,11 @@ def _check_arguments(privatizer: type, mechanism: object, options: Mapping[str, 
     # Whether a mechanism has a use for an index is its own to say.
     for name in options.keys() - {*own, "index"}:
         if name in _ELSEWHERE:
-            raise InvalidTypeError(f"{name}= is an argument of {_ELSEWHERE[name]}")
+            raise InvalidTypeError(f"{name}= is an argument of {_ELSEWHERE[name]}; pass it there")
         known = {p for kind in privatizer.__mro__[:-1] for p in signature(kind).parameters}
-        usual = [*known & {"text_column", "ids_column"}] if name == "column" else []
+        if any(name in each.options for each in MECHANISMS.values()):
+            continue  # of another mechanism, which says so
+        plain = name in ("column", "columns")
+        usual = [*known & {"text_column", "ids_column"}] if plain else []
         if near := usual or get_close_matches(name, [*sorted(known), *own], 1):
             raise InvalidTypeError(f"there is no argument {name}=; did you mean {near[0]}=?")

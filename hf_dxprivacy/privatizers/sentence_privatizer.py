@@ -14,7 +14,7 @@ import numpy as np
 
 from hf_dxprivacy import randomness
 from hf_dxprivacy._runtime import CPU, lazy_property
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, a_kind, require_one_of
 from hf_dxprivacy.guarantee import PrivacyGuarantee, of_entries, sentence_disclosures
 from hf_dxprivacy.hub import HubOptions
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
@@ -108,7 +108,8 @@ class SentencePrivatizer(Privatizer):
             pool = SentencePool.from_pretrained(pool)
         if not isinstance(pool, SentencePool):
             raise InvalidTypeError(
-                f"expected pool to be a SentencePool or its name, got a {type(pool).__name__}"
+                f"expected pool to be a SentencePool or its name, got {a_kind(pool)}; words of an "
+                "EmbeddingSpace are released by DxPrivatizer"
             )
         if not isinstance(refill, bool):
             raise InvalidTypeError(f"expected refill to be True or False, got {refill!r}")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, a_kind
 from hf_dxprivacy.hub import ArtifactSource
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.config import PrivatizerConfig
@@ -59,8 +59,8 @@ class SlotPrivatizer(DxPrivatizer):
         if not isinstance(selector, Selector):
             raise InvalidTypeError(
                 "expected selector= to be a selector of slots, got "
-                f"{'none' if selector is None else f'a {type(selector).__name__}'}; "
-                "hf_dxprivacy.slots has several"
+                f"{'none' if selector is None else a_kind(selector)}; hf_dxprivacy.slots has "
+                "several, such as NerSelector and TagColumnSelector"
             )
         super().__init__(space, mechanism, epsilon, **options)
         if self.oov == "drop" and selector.columns:

@@ -439,6 +439,11 @@ class SentencePool(Publishable):
         files = (*space_artifact.READ, ENCODER, ARRAYS)
         source = resolve(name_or_path, files, revision, access, what="a pool of sentences")
         path = source.folder / ENCODER
+        if source.commit is None and not is_pool(name_or_path):
+            raise ArtifactError(
+                f"{name_or_path}: expected a pool of sentences, got a space of words; make a pool "
+                "of it with SentencePool.from_sentences, or pass it to DxPrivatizer"
+            )
         with source.errors_named():
             entries = read_record(path, "expected the folder of a pool of sentences")
             for name in ("format_version", "library_name"):

@@ -20,7 +20,7 @@ from typing import Literal, overload
 
 from tokenizers import Regex, pre_tokenizers
 
-from hf_dxprivacy.errors import InvalidTypeError
+from hf_dxprivacy.errors import InvalidTypeError, a_kind
 
 Span = tuple[int, int]
 
@@ -167,7 +167,8 @@ class RowReader:
             return None
         if isinstance(cell, (bytes, dict)) or not isinstance(cell, Iterable):
             raise InvalidTypeError(
-                f"expected a text (str), a list of tokens or None, got a {_kind(cell)}"
+                f"expected a text (str), a list of tokens or None, got {a_kind(cell)}"
+                f"{_remedy(cell)}"
             )
         row = TokenRow([], [], [])
         for position, token in enumerate(cell):
@@ -181,7 +182,8 @@ class RowReader:
                 row.tokens.append(None)
             else:
                 raise InvalidTypeError(
-                    f"expected a list of tokens (str), got one that holds a {_kind(token)}"
+                    "expected a list of tokens (str), got one that holds "
+                    f"{a_kind(token)}{_remedy(token, within=True)}"
                 )
         return row
 
@@ -293,13 +295,17 @@ def _without_both(word: str) -> str:
 LOOKUP_FORMS = (str.lower, plain_apostrophes, without_accents, without_possessive, _without_both)
 
 
-def _kind(value: object) -> str:
-    """Return the name of a type; for a dict, as in chats and translations, with the remedy."""
-    remedy = (
-        "; name the path to the texts within, as in text_column='messages[].content', or map a "
-        "function of your own that hands them to privatizer.privatize(), as docs/columns.md shows"
-    )
-    return type(value).__name__ + remedy * isinstance(value, dict)
+def _remedy(value: object, within: bool = False) -> str:
+    """Say what to do about a cell, or an entry of one, that is no text."""
+    if isinstance(value, dict):  # as in chats and translations
+        return (
+            "; name the path to the texts within, as in text_column='messages[].content', or map a "
+            "function of your own that hands them to privatizer.privatize(), as docs/columns.md "
+            "shows"
+        )
+    if within and isinstance(value, int):
+        return "; token ids are for TokenPrivatizer"
+    return "; name a column of texts, or turn the values into texts with str()"
 
 
 def is_missing(value: object) -> bool:

@@ -46,7 +46,8 @@ def stop_words(choice: str | Iterable[str] | None, tokens: bool = True) -> froze
     if isinstance(choice, str):
         if choice != "english":
             raise InvalidValueError(
-                f"expected stopwords to be None, 'english' or words; got {choice!r}"
+                f"expected stopwords to be None, 'english' or words; got {choice!r}; pass words as "
+                f"a list, as in [{choice!r}]"
             )
         return ENGLISH
     words = list(choice) if isinstance(choice, Iterable) else [None]

@@ -385,7 +385,11 @@ def test_a_run_ends_with_the_share_of_unknown_words(
     arguments = ["--epsilon", "5", "--space", "space", "--overwrite", "--report"]
     assert _run("in.csv", "--output", "out.csv", *arguments) == 0
     printed = capsys.readouterr().err
-    assert "3 rows with 7 words written to out.csv; 57.1% of the words are not in the" in printed
+    assert re.search(
+        r"3 rows with 7 words written to out.csv in \d+\.\d s: calibrated, ε = 5\n", printed
+    )
+    assert re.search(r"of the words became others, .* 57.1% are not in the vocabulary", printed)
+    assert "private counts, for you only: no part of the release" in printed
     assert "warning: 57% of the words are not in the vocabulary" in printed
     assert "Is this English?" in printed
     report = json.loads((folder / "out.csv.report.json").read_text())
@@ -398,7 +402,8 @@ def test_a_run_ends_with_the_share_of_unknown_words(
     for workers in ("1", "2"):
         assert _run("in.csv", "--output", "out.csv", *arguments, "--num-proc", workers) == 0
         printed = capsys.readouterr().err
-        assert "1 rows with 4 words written to out.csv; 0.0% of the words" in printed
+        assert "1 row with 4 words written to out.csv" in printed
+        assert "0.0% are not in the vocabulary" in printed
         assert "English" not in printed
 
 

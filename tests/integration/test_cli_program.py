@@ -236,7 +236,7 @@ def test_workers_end_with_a_parent_that_is_killed(running: "subprocess.Popen[str
     [
         ("2>&-", "in.txt", "out.txt", 0, ""),
         ("2>&-", "missing.txt", "-", 1, ""),
-        (">&-", "in.txt", "out.txt", 0, "rows with 1 words written to out.txt"),
+        (">&-", "in.txt", "out.txt", 0, "row with 1 words written to out.txt"),
         (">&-", "in.txt", "-", 2, "standard output is closed; name a file"),
         ("<&-", "-", "out.txt", 2, "standard input is closed; name a file"),
         (">&- 2>&- <&-", "in.txt", "out.txt", 0, ""),

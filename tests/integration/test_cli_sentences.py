@@ -103,10 +103,8 @@ def test_sentences_one_by_one_are_counted(folder: Path, capsys: pytest.CaptureFi
     arguments = ["--unit", "sentence", "--mechanism", "krr", "--epsilon", "60", "--report"]
     assert privatize("in.csv", "--output", "out.csv", *arguments) == 0
     printed = capsys.readouterr().err
-    said = r"5 rows with 5 texts of 6 sentences written to out.csv; 33.3% of the sentences have "
-    assert re.search(
-        said + r"nothing that the encoder knows; the median cosine .* is 0\.\d\d", printed
-    )
+    assert "5 rows with 5 texts of 6 sentences written to out.csv in" in printed
+    assert re.search(r"median cosine to the entry is 0\.\d\d; 33.3% of the sentences have", printed)
     assert "warning: 33% of the sentences have nothing that the encoder" in printed
     assert "ε·d-private per sentence: ε = 60" in printed
     report = json.loads(Path("out.csv.report.json").read_text())

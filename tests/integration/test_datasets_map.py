@@ -260,7 +260,9 @@ def test_errors_reach_the_caller_from_a_worker(rows: Dataset, privatizer: DxPriv
     with pytest.raises(InvalidValueError, match="column 'text' is not in the data"):
         rows.rename_column("text", "review").map(privatizer, batched=True, num_proc=2)
     numbers = rows.remove_columns("text").rename_column("score", "text")
-    with pytest.raises(InvalidTypeError, match=r"column 'text', row 1 .* got a float$"):
+    with pytest.raises(
+        InvalidTypeError, match=r"column 'text', row 1 .* got a float; name a column of texts"
+    ):
         numbers.map(privatizer, batched=True, num_proc=2)
 
 

@@ -321,7 +321,11 @@ def test_the_bound_holds_for_the_probabilities_of_releases(
         ({"mask_column": 5}, InvalidTypeError, "mask_column to be a column name"),
         ({"mask_column": ["a", "b"]}, InvalidValueError, "mask_column to name 1 different"),
         ({"spans_column": ["a", "b"]}, InvalidValueError, "spans_column to name 1 different"),
-        ({"mask_column": "text"}, InvalidValueError, "name 2 different columns, got .'text', 'te"),
+        (
+            {"mask_column": "text"},
+            InvalidValueError,
+            "name 2 different columns, .*got .'text', 'te",
+        ),
         ({"mask_column": "m", "spans_column": "m"}, InvalidValueError, "name 3 different"),
         ({"epsilon": None}, InvalidValueError, "epsilon is missing"),
         ({"oov": "drop", "selector": TagColumnSelector("t")}, InvalidValueError, "column 't'.*fit"),

@@ -150,7 +150,7 @@ def test_prints_what_it_says(euclidean_space: EmbeddingSpace) -> None:
         ({"max_nw": 0.5, "words": []}, InvalidValueError, "have to meet the target, got none"),
         ({"max_nw": 0.5, "words": "waaa"}, InvalidTypeError, "got a single string"),
         ({"max_nw": 0.5, "lam": 0.5}, InvalidTypeError, "mechanism 'tem' has no option 'lam'"),
-        ({"max_nw": 0.5, "epsilons": [-1.0]}, InvalidValueError, "finite ε above zero"),
+        ({"max_nw": 0.5, "epsilons": [-1.0]}, InvalidValueError, "epsilon > 0 and finite"),
         (
             {"max_nw": 0.01, "epsilons": [8.0, 4.0]},
             InvalidValueError,

@@ -386,7 +386,7 @@ def test_the_space_may_be_a_name() -> None:
         ({"ids_column": ["a", "b"]}, InvalidValueError, "ids_column to name 1 different"),
         ({"lam": 0.5}, InvalidTypeError, "'laplace' has no option 'lam'"),
         ({"mechanism": "madlib"}, InvalidValueError, "got mechanism='madlib'"),
-        ({"space": 5}, InvalidTypeError, "expected space to be an EmbeddingSpace, got a int"),
+        ({"space": 5}, InvalidTypeError, "expected space to be an EmbeddingSpace, got an int"),
         ({"tokenizer": 5}, InvalidTypeError, "expected a tokenizers.Tokenizer.* got a int"),
         (
             {"tokenizer": transformers.ByT5Tokenizer()},
