@@ -7,7 +7,7 @@ from hf_dxprivacy.errors import DxPrivacyError, require_at_least
 from hf_dxprivacy.integrations import require_texts_privatizer
 
 require("datatrove", "datatrove")
-from datatrove.pipeline.formatters.base import BaseFormatter  # noqa: E402
+from datatrove.pipeline.base import PipelineStep  # noqa: E402
 from datatrove.utils.batching import batched  # noqa: E402
 from datatrove.utils.typeshelper import StatHints  # noqa: E402
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hf_dxprivacy.files.job import TextsPrivatizer
 
 
-class DxFormatter(BaseFormatter):  # type: ignore[misc]
+class DxFormatter(PipelineStep):  # type: ignore[misc]
     """Pipeline step that privatizes the text of each document, batch by batch.
 
     Only `document.text` is released under the guarantee. Ids, media and metadata stay IN CLEAR, and
@@ -43,6 +43,8 @@ class DxFormatter(BaseFormatter):  # type: ignore[misc]
         MissingExtraError: When this module is imported, if datatrove is not installed.
     """
 
+    # Those of datatrove's own formatters need more packages than datatrove itself.
+    type = "✂️ - FORMAT"
     name = "🎲 dχ-privacy"
 
     def __init__(self, privatizer: "TextsPrivatizer", batch_size: int = 1000) -> None:
@@ -51,16 +53,10 @@ class DxFormatter(BaseFormatter):  # type: ignore[misc]
         self.privatizer = require_texts_privatizer(privatizer)
         self.batch_size = batch_size
 
-    def format(self, text: str) -> str:
-        """Privatize one text; many are privatized faster by `run`."""
-        return self.privatizer.privatize(text)
-
     def run(
         self, data: "Iterable[Document]", rank: int = 0, world_size: int = 1
     ) -> "Iterator[Document]":
         """Privatize the texts of documents in place.
-
-        The statistics are those of the released texts: documents, and their lengths.
 
         Raises:
             InvalidTypeError: If a text is no string. Nothing of its batch is handed on then.
@@ -78,7 +74,6 @@ class DxFormatter(BaseFormatter):  # type: ignore[misc]
                 raise problem.with_traceback(None) from None
             for document in batch:
                 self.stat_update(StatHints.total)
-                self.stat_update("doc_len", value=len(document.text or ""))
                 yield document
 
     def _released(self, batch: "list[Document]") -> "Iterator[tuple[Document, Any]]":
