@@ -43,7 +43,7 @@ class DxFormatter(PipelineStep):  # type: ignore[misc]
         MissingExtraError: When this module is imported, if datatrove is not installed.
     """
 
-    # Those of datatrove's own formatters need more packages than datatrove itself.
+    # No BaseFormatter: its package imports `regex`, which datatrove alone does not bring.
     type = "✂️ - FORMAT"
     name = "🎲 dχ-privacy"
 
