@@ -7,8 +7,8 @@
 Sentences are those of WordNet's examples and of a sample of IMDB reviews, some 40,000; beyond that
 number they are recombined, the beginning of one with the end of another, so that words and lengths
 are real and sentences are not. Texts are sentences of movie reviews (MR). Each size is measured in
-a process of its own, on one thread, in processor time, which is that of a core that nobody shares;
-with `WordEncoder("english")` unless --encoder names another.
+a process of its own, on one thread, in processor time, which other programs hardly change; with
+`WordEncoder("english")` unless --encoder names another.
 
 build s   cleaning, encoding, projection and tree
 peak MB   largest resident memory of the process, sentences and word vectors included

@@ -1,6 +1,6 @@
 r"""From the dump of WebIsADB to a Poincaré space on the Hub, after Feyisetan et al. (ICDM 2019).
 
-    pip install 'hf-dxprivacy[train]'
+    pip install '.[train]'
     python examples/train_webisadb.py tuplesdb.*.tar.gz --vocabulary me/glove-50k \
         --output webisadb-poincare --push me/webisadb-poincare
 

@@ -72,6 +72,7 @@ def api_pages() -> dict[str, str]:
 
 def site_path(path: str) -> str:
     """Return where a file of the repository is on the site."""
+    path = path.replace(".ipynb", ".md") if path.startswith("docs/notebooks/") else path
     return "index.md" if path == "README.md" else path.removeprefix("docs/")
 
 
@@ -79,7 +80,8 @@ def repository_path(page: str) -> str:
     """Return the inverse of `site_path`."""
     if page == "index.md":
         return "README.md"
-    return f"docs/{page}" if (ROOT / "docs" / page).exists() else page
+    in_docs = page.startswith("notebooks/") or (ROOT / "docs" / page).exists()
+    return f"docs/{page}" if in_docs else page
 
 
 def linked(source: str, path: str) -> str:
@@ -141,12 +143,12 @@ def notebook_page(path: Path) -> str:
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            parts.append(source.replace(".ipynb)", ".md)"))
+            parts.append(source)
         else:
             parts.append(f"````python\n{source}\n````")
             parts += map(rendered, cell["outputs"])
     title, _, rest = "\n\n".join(parts).partition("\n")
-    return f"{title}\n\n[Download this notebook]({path.name})\n{rest}\n"
+    return f'{title}\n\n<a href="{path.name}" download>Download this notebook</a>\n{rest}\n'
 
 
 def on_config(config: MkDocsConfig) -> None:

@@ -1,9 +1,9 @@
 """Refilled sentences: numbers, dates and names of people in a sentence, drawn afresh.
 
-Who reads a public sentence in place of a text may take its numbers and names for facts of the text.
-Drawn anew they are facts of nobody. What is refilled is found in the sentence alone, by rules that
-rather leave a word as it is: rates such as "8/10", codes such as "B2B", names that are also places
-or ordinary words stay.
+A reader of a public sentence in place of a text may take its numbers and names for facts of the
+text; drawn anew they state none. What is refilled is found in the sentence alone, by rules that
+keep a word where in doubt: rates such as "8/10", codes such as "B2B", and names that are also
+places or ordinary words stay.
 """
 
 import re
@@ -47,9 +47,9 @@ _MONTHS = re.compile(
 )
 _PLAIN_NAME = re.compile(r"([A-Z][a-z]+)(['’]s)?")
 _REFILLED = re.compile(r"<(?:number:[1-9]|year|ordinal|time|date|amount|decimal)>")
-# What no sentence with a slot lacks.
+# Every sentence with something to refill matches.
 _MAYBE = re.compile(r"\d|[A-Z][a-z]")
-# More capitalized words in a row are a headline.
+# More capitalized words in a row are taken for a headline.
 LONGEST_NAME = 3
 
 
@@ -123,7 +123,7 @@ def _people(row: TextRow) -> Iterator[tuple[range, bool]]:
         stop = at
         while stop < len(words) and _PLAIN_NAME.fullmatch(words[stop]):
             stop += 1
-            # A possessive ends a name, and so does whatever is no single space.
+            # A possessive ends a name, and so does anything but a single space.
             if words[stop - 1][-2:] in ("'s", "’s") or row.separators[stop] != " ":
                 break
         if stop > at:
