@@ -74,7 +74,18 @@ def mcp_call(privatizer: DxPrivatizer, texts: list[str]) -> Job:
     return mcp(privatizer, texts[:1])
 
 
-TOOLS = {"datatrove": datatrove, "sklearn": sklearn, "mcp": mcp, "mcp-call": mcp_call}
+def one_by_one(privatizer: DxPrivatizer, texts: list[str]) -> Job:
+    """A call of the privatizer for each text, as tools without batches make them."""
+    return lambda: [privatizer.privatize(text) for text in texts]
+
+
+TOOLS = {
+    "datatrove": datatrove,
+    "sklearn": sklearn,
+    "mcp": mcp,
+    "mcp-call": mcp_call,
+    "one-by-one": one_by_one,
+}
 
 
 def measure(job: Job) -> tuple[float, float]:
