@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 GUARANTEE, CROISSANT, DATA = "guarantee.json", "croissant.json", "data"
 TAGS = [*PRIVATIZER_TAGS, "metric-dp"]
+PRIVATIZED = "Privatized under ε·d (metric differential privacy), not anonymous."
 # Entries of a claim that are published; whatever else stands in a report is for its owner.
 CLAIMED = (
     "privatizer",
@@ -209,10 +210,10 @@ class ReleasedDataset(Publishable):
             facts=facts,
             kind=self._kind,
             columns=[(column, self._said_of(column)) for column in self.columns],
-            original=self.original_columns,
+            warnings=self._warnings(),
             examples=[_line(row, self.original_columns) for row in self.examples],
             splits=[*self.parts],
-            plain=self.claim["plain"][:2],
+            plain=self._plain(),
             covered=self._covered(),
             bound=self._bound(),
             **self._sentences(),
@@ -243,16 +244,18 @@ class ReleasedDataset(Publishable):
         unit, names = self.claim["guarantee"]["unit"], [*self.claim["privatized"]]
         what = "word of a slot" if self.claim["privatizer"] == "SlotPrivatizer" else unit
         by = "sentence of a public pool" if "pool" in self.claim else f"{unit} of a public space"
-        paths = [path for path in self.claim["privatized"].values() if "[]" in path]
-        where = f"column{'s' * (len(names) > 1)} {_quoted(names)}"
-        where += f" (at {listed(paths)})" if paths else ""
         options, law = self.claim["options"], self.claim["mechanism"]["mechanism"]
+        where = f"column{'s' * (len(names) > 1)} {_quoted(names)}"
+        paths = [path for path in self.claim["privatized"].values() if "[]" in path]
+        of = f" of the role {' or '.join(options['roles'])}" if options.get("roles") else ""
+        where += f" (texts{of} at {listed(paths)})" if paths else ""
         near = "so that near ones are likely and far ones are not"
         how = "and all others alike" if law == "krr" else near
         own = "" if "pool" in self.claim else ", the same one or another"
         found = [f"Each {what} of {where} was replaced by a {by}{own}, drawn at random {how}."]
-        if "slot" in what:
-            found.append("Every other word is in clear.")
+        if paths or "slot" in what:
+            rest = "Every other word" if "slot" in what else f"All else in {_quoted(names)}"
+            found.append(f"{rest} is in clear.")
         if options.get("stopwords"):
             found.append(f"But {options['stopwords']} stop words are in clear.")
         if unknown := {"keep": "are in clear", "drop": "were removed"}.get(options.get("oov")):
@@ -282,62 +285,71 @@ class ReleasedDataset(Publishable):
                 found["uncovered" if uncovered else "rests_on"].append(sentence)
         return found
 
+    def _warnings(self) -> list[str]:
+        """Return what a reader has to know first."""
+        left = self.original_columns
+        own = f"WARNING: column {_quoted(left)} holds the ORIGINAL text, without any protection."
+        stated = self.claim["guarantee"]["assumptions"]
+        return [own] * bool(left) + [s for s in stated if s.startswith(("WARNING", "HOLE"))]
+
     def _croissant(
         self, license: str | None, name: str, files: Mapping[str, str]
     ) -> dict[str, Any]:
         """Return the metadata in Croissant 1.0, with its RAI vocabulary."""
         from huggingface_hub import constants
 
-        claim, unit, sentences = self.claim, self.claim["guarantee"]["unit"], self._sentences()
-        privatized = "Privatized under ε·d (metric differential privacy), not anonymous."
-        plain = self.claim["plain"][:2]
-        url = f"{constants.ENDPOINT}/datasets/{name}"
-        sensitive = [privatized, self._covered()]
-        if self.original_columns:
-            sensitive.append(f"HOLDS ORIGINAL TEXTS: column {_quoted(self.original_columns)}.")
-        if self.columns_in_clear:
-            left = _quoted(self.columns_in_clear)
-            sensitive.append(f"In clear, without any guarantee: column {left}.")
-        about = {
+        url = f"{constants.ENDPOINT}/datasets/{name}" if "/" in name else ""
+        about = [self.description, PRIVATIZED, self._covered()]
+        return {
+            "@context": _CONTEXT,
+            "@type": "sc:Dataset",
+            "conformsTo": _CONFORMS,
             "name": name.rpartition("/")[2],
-            "description": " ".join(filter(None, [self.description, privatized, self._covered()])),
+            "description": " ".join(filter(None, about)),
             "license": licence_header(license or self.license, {}, None)["license"],
-            "url": url if "/" in name else None,
-            "inLanguage": claim["space"]["languages"] or None,
+            **({"url": url} if url else {}),
+            "inLanguage": self.claim["space"]["languages"],
             "keywords": TAGS,
             "distribution": [
                 {
                     "@type": "cr:FileObject",
                     "@id": file,
                     "name": file,
-                    "contentUrl": f"{url}/resolve/main/{file}" if "/" in name else file,
+                    "contentUrl": f"{url}/resolve/main/{file}" if url else file,
                     "encodingFormat": _ENCODINGS[file.removesuffix(".gz").rpartition(".")[2]],
                     "sha256": digest,
                 }
                 for file, digest in files.items()
             ],
-            "rai:personalSensitiveInformation": sensitive,
-            "rai:dataManipulationProtocol": " ".join([self._covered(), *plain, self._bound()]),
-            "rai:dataPreprocessingProtocol": [self._covered()],
-            "rai:dataLimitations": [
-                *sentences["uncovered"],
-                *sentences["rests_on"],
-            ],
-            "rai:dataBiases": [
+            **self._rai(),
+        }
+
+    def _rai(self) -> dict[str, Any]:
+        """Return what the RAI vocabulary of Croissant has words for."""
+        covered, sentences, clear = self._covered(), self._sentences(), self.columns_in_clear
+        left = [f"In clear, without any guarantee: column {_quoted(clear)}."] * bool(clear)
+        found = {
+            "personalSensitiveInformation": [PRIVATIZED, covered, *self._warnings(), *left],
+            "dataManipulationProtocol": " ".join([covered, *self._plain(), self._bound()]),
+            "dataPreprocessingProtocol": [covered],
+            "dataLimitations": [*sentences["uncovered"], *sentences["rests_on"]],
+            "dataBiases": [
                 f"What the {self._kind} lacks (names, dialects, other languages) comes out as an "
                 "arbitrary entry of it, so that some groups' texts lose more than others'."
             ],
-            "rai:dataUseCases": [
+            "dataUseCases": [
                 "Training and evaluation of models that may lose some of a text's detail. Not for "
                 "finding out what the originals said or who wrote them."
             ],
-            "rai:dataReleaseMaintenancePlan": [
-                f"Every further release of the same originals adds its bound for each {unit} to "
-                "this one."
+            "dataReleaseMaintenancePlan": [
+                "Every further release of the same originals adds its bound to this one."
             ],
         }
-        head = {"@context": _CONTEXT, "@type": "sc:Dataset", "conformsTo": _CONFORMS}
-        return head | {key: value for key, value in about.items() if value is not None}
+        return {f"rai:{name}": value for name, value in found.items()}
+
+    def _plain(self) -> list[str]:
+        """Return the plain lines but that on what is not covered, which has a section here."""
+        return [*self.claim["plain"][:2]]
 
 
 def _quoted(names: Sequence[str]) -> str:

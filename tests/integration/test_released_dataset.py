@@ -206,7 +206,8 @@ def test_chats_say_which_roles_are_in_clear(hub: HubServer, folder: Path) -> Non
     said = "texts at messages&#91;].content, of the role user only: privatized; everything else"
     assert f"| `messages` | {said} in it: in clear |" in card
     assert "| `source` | in clear: no guarantee holds for it |" in card
-    assert "Each word of column 'messages' (at messages&#91;].content)" in card
+    assert "column 'messages' (texts of the role user at messages&#91;].content) was rep" in card
+    assert "All else in 'messages' is in clear." in card
     assert "the texts of every other role, which may quote them" in card
     (first, *_) = load_dataset(REPO, split="train")["messages"]
     assert first[1] == CHAT[1]
@@ -347,12 +348,13 @@ def test_the_original_text_is_not_pushed_unasked(
     assert hub.requests == []
     assert push("out.csv", REPO, "--with-originals") == 0
     card = remote(hub)["README.md"].decode()
-    assert "> **Warning: column `text` holds the ORIGINAL\n> text." in card
+    warning = "WARNING: column 'text' holds the ORIGINAL text, without any protection."
+    assert f"\n> **{warning}**\n" in card
     assert "Kowalska" not in card, "originals are not among the rows that are shown"
     stated = json.loads(remote(hub)["guarantee.json"])
     assert stated["original_text"] == ["text"]
     croissant = json.loads(remote(hub)["croissant.json"])
-    assert "HOLDS ORIGINAL TEXTS: column 'text'." in croissant["rai:personalSensitiveInformation"]
+    assert warning in croissant["rai:personalSensitiveInformation"]
 
 
 def test_wrong_data_are_refused(

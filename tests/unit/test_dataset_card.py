@@ -116,6 +116,7 @@ def test_what_is_released_as_it_is_is_said() -> None:
     kept = DxPrivatizer(space(), "tem", 1.0, oov="keep", stopwords={"and", "the"})
     card = str(kept.dataset_card(["text"]))
     assert "But 2 stop words are in clear. But words out of vocabulary are in clear." in card
+    assert "\n> **HOLE" in card
     assert "- HOLE" in card.partition("## Not covered")[2]
     assert header(kept.dataset_card(["text"]))["dx_privacy"]["ldp_epsilon"] is None
     dropped = DxPrivatizer(space(), "tem", 1.0, oov="drop")
@@ -285,3 +286,10 @@ def test_chats_and_tokens_of_a_data_set() -> None:
         of_all.dataset_card(chats)
     lists = Dataset.from_dict({"text": [["soup", "stew"], None, []]})
     assert DxPrivatizer(space(), "tem", 1.0).dataset_card(lists).original_columns == []
+
+
+def test_a_mechanism_without_a_finite_guarantee_is_said_first() -> None:
+    card = DxPrivatizer(space(), "custext", 1.0, k=3).dataset_card(["text"])
+    first = str(card).partition("## Load")[0]
+    assert "\n> **WARNING: no finite guarantee between words of different clusters" in first
+    assert header(card)["dx_privacy"]["ldp_epsilon"] is None
