@@ -234,7 +234,8 @@ class ReleasedDataset(Publishable):
         if path is None:
             return "in clear: no guarantee holds for it"
         if "[]" not in path:
-            return "privatized"
+            slots = self.claim["privatizer"] == "SlotPrivatizer"
+            return "words of slots: privatized; all others: in clear" if slots else "privatized"
         roles = self.claim["options"].get("roles")
         of = f", of the role {' or '.join(roles)} only" if roles else ""
         return f"texts at {path}{of}: privatized; everything else in it: in clear"
@@ -246,16 +247,17 @@ class ReleasedDataset(Publishable):
         by = "sentence of a public pool" if "pool" in self.claim else f"{unit} of a public space"
         options, law = self.claim["options"], self.claim["mechanism"]["mechanism"]
         where = f"column{'s' * (len(names) > 1)} {_quoted(names)}"
-        paths = [path for path in self.claim["privatized"].values() if "[]" in path]
+        nested = {n: path for n, path in self.claim["privatized"].items() if "[]" in path}
         of = f" of the role {' or '.join(options['roles'])}" if options.get("roles") else ""
-        where += f" (texts{of} at {listed(paths)})" if paths else ""
+        where += f" (texts{of} at {listed(nested.values())})" if nested else ""
         near = "so that near ones are likely and far ones are not"
         how = "and all others alike" if law == "krr" else near
         own = "" if "pool" in self.claim else ", the same one or another"
         found = [f"Each {what} of {where} was replaced by a {by}{own}, drawn at random {how}."]
-        if paths or "slot" in what:
-            rest = "Every other word" if "slot" in what else f"All else in {_quoted(names)}"
-            found.append(f"{rest} is in clear.")
+        if nested:
+            found.append(f"All else in {_quoted([*nested])} is in clear.")
+        if "slot" in what:
+            found.append("Every other word is in clear.")
         if options.get("stopwords"):
             found.append(f"But {options['stopwords']} stop words are in clear.")
         if unknown := {"keep": "are in clear", "drop": "were removed"}.get(options.get("oov")):

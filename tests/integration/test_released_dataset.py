@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from datasets import Dataset, DatasetDict, load_dataset
@@ -279,6 +281,22 @@ def test_pushed_files_of_other_originals_are_equal(hub: HubServer, folder: Path,
     everything = b"".join([*found[0][0].values(), *(body for _, _, body in found[0][2])])
     for private in (b"unknown_share", b'"python"', b"patients", b"Kowalska", b"report.json"):
         assert private not in everything
+
+
+def test_what_parquet_says_of_the_originals_is_not_pushed(hub: HubServer, folder: Path) -> None:
+    found = []
+    for name, texts in ORIGINALS.items():
+        about = {"about": name, "huggingface": json.dumps({"fingerprint": name, "info": {}})}
+        about["pandas"] = json.dumps({"attributes": {"about": name}, "columns": []})
+        text = pa.field("text", pa.string(), metadata={"longest": str(max(map(len, texts)))})
+        schema = pa.schema([text, pa.field("n", pa.int64())], about)
+        table = pa.table([texts, [1, 2]], schema=schema)
+        pq.write_table(table, folder / "patients.parquet", row_group_size=len(found) + 1)
+        privatize("patients.parquet", "o.parquet", "--space", "one")
+        found.append(_pushed(hub, lambda repo: push("o.parquet", repo)))
+    assert found[0] == found[1]
+    stated = json.loads(found[0][0]["guarantee.json"])
+    assert (stated["rows"], stated["in_clear"]) == ({"train": 2}, ["n"])
 
 
 def test_pushed_datasets_of_other_originals_are_equal(

@@ -122,6 +122,7 @@ def test_what_is_released_as_it_is_is_said() -> None:
     dropped = DxPrivatizer(space(), "tem", 1.0, oov="drop")
     assert "But words out of vocabulary were removed." in str(dropped.dataset_card(["text"]))
     slots = str(of_slots().dataset_card(["text"]))
+    assert "| `text` | words of slots: privatized; all others: in clear |" in slots
     assert "Every other word is in clear." in slots
 
 
