@@ -5,10 +5,12 @@ Nothing is taken from the certificate of `hf_dxprivacy.mechanisms`, which this i
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from hf_dxprivacy.audit.check import GuaranteeCheck
 from hf_dxprivacy.audit.inputs import blocks, chosen_inputs, claimed, named
@@ -74,6 +76,7 @@ def check_exactly(
     ids: NDArray[np.int64] | None = None,
     *,
     rng: np.random.Generator,
+    progress: bool = False,
 ) -> GuaranteeCheck:
     """Compare the laws of pairs of inputs at the certified ε; memory is bounded, whatever V.
 
@@ -82,6 +85,7 @@ def check_exactly(
         ids: (m,) different words, whose laws are compared output by output: O(m²·V) time. By
             default all words, in O(V²·n) time; some of them if the law is not exponential.
         rng: Chooses the pairs whose stated bounds are compared.
+        progress: Show a bar on the standard error stream if that is a terminal.
 
     Raises:
         InvalidValueError: If probabilities do not add up to 1; or if all words of a large
@@ -93,9 +97,9 @@ def check_exactly(
         ids = chosen_inputs(mechanism, SAMPLED, rng)
     asked = everything if ids is None else ids
     if ids is None and len(words) > SMALL and isinstance(mechanism, ExponentialLaw):
-        worst, outputs = _two_outputs(mechanism), "of two words the outputs that decide"
+        worst, outputs = _two_outputs(mechanism, progress), "of two words the outputs that decide"
     else:
-        worst, outputs = _all_outputs(mechanism, asked), "all outputs"
+        worst, outputs = _all_outputs(mechanism, asked, progress), "all outputs"
     which = "all words" if ids is None else f"{len(asked):,} of {len(words):,} words"
     # What the mechanism's statements are compared with, for some words.
     some = np.append(rng.permutation(asked)[: COMPARED - 1], -1)
@@ -125,11 +129,11 @@ def check_exactly(
     )
 
 
-def _all_outputs(mechanism: ExactMechanism, ids: NDArray[np.int64]) -> _Worst:
+def _all_outputs(mechanism: ExactMechanism, ids: NDArray[np.int64], progress: bool) -> _Worst:
     """Compare all pairs of some words, and each with the centroid, output by output."""
     worst = _Worst()
     parts = list(blocks(ids, len(mechanism.space)))
-    for index, rows in enumerate(parts):
+    for index, rows in enumerate(_shown(parts, progress)):
         logs, allowed = _log_laws(mechanism, rows), _allowed(mechanism, rows)
         worst.look_at_unknown(mechanism, rows, logs)
         for columns in parts[index:]:
@@ -139,7 +143,11 @@ def _all_outputs(mechanism: ExactMechanism, ids: NDArray[np.int64]) -> _Worst:
     return worst
 
 
-def _two_outputs(mechanism: ExponentialLaw) -> _Worst:
+def _shown(parts: list[NDArray[np.int64]], progress: bool) -> Iterable[NDArray[np.int64]]:
+    return tqdm(parts, "Checking", delay=1.0, disable=not progress or None)
+
+
+def _two_outputs(mechanism: ExponentialLaw, progress: bool) -> _Worst:
     """Compare all pairs of words by two outputs each, and all with the centroid by every output.
 
     *Two are enough.* Let Pr[M(w)=y] = exp(−s·d(w, y))/Z(w) with a metric d. For all w, w', y
@@ -158,7 +166,7 @@ def _two_outputs(mechanism: ExponentialLaw) -> _Worst:
     everything = np.arange(len(mechanism.space))
     parts = list(blocks(everything, len(everything)))
     at_itself = np.concatenate([np.diagonal(_log_laws(mechanism, r)[:, r]) for r in parts])
-    for rows in parts:
+    for rows in _shown(parts, progress):
         logs, distances = _log_laws(mechanism, rows), _distances(mechanism, rows)
         away = float(np.abs(logs + slope * distances - at_itself[rows, None]).max())
         if not away <= SHAPE:

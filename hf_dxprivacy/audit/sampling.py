@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from hf_dxprivacy.audit.check import GuaranteeCheck
 from hf_dxprivacy.audit.inputs import AuditTarget, Ids, pairs_to_compare
@@ -80,7 +81,11 @@ def least_log_ratio(hits_first: int, hits_second: int, draws: int, alpha: float)
 
 
 def check_by_draws(
-    target: AuditTarget, draws: int, alpha: float, rng: np.random.Generator
+    target: AuditTarget,
+    draws: int,
+    alpha: float,
+    rng: np.random.Generator,
+    progress: bool = False,
 ) -> GuaranteeCheck:
     """Search for a pair and a set of outputs above ε·d, then test it on fresh draws.
 
@@ -106,7 +111,7 @@ def check_by_draws(
     drawn = target.draw(np.repeat(np.arange(inputs), draws // 2 // inputs)).reshape(inputs, -1)
     found = [
         most_telling((i, j), drawn[i], drawn[j], float(allowed[i, j]))
-        for pair in pairs.tolist()
+        for pair in tqdm(pairs.tolist(), "Comparing", delay=1.0, disable=not progress or None)
         for i, j in (pair, pair[::-1])
     ]
     candidates = sorted(found, key=lambda candidate: -candidate.score)[:TESTED]

@@ -38,6 +38,7 @@ def verify_guarantee(
     alpha: float = 1e-3,
     batched: bool = True,
     rng: np.random.Generator | None = None,
+    progress: bool = True,
 ) -> GuaranteeCheck:
     """Compare what comes out of pairs of inputs with the ε·d that is claimed for them.
 
@@ -71,6 +72,7 @@ def verify_guarantee(
         batched: Whether a callable takes a list of words, or one word.
         rng: Source of the draws from a mechanism, and of the choice of inputs; this process's own
             by default.
+        progress: Show a bar on the standard error stream if that is a terminal.
 
     Returns:
         What was found. `passed` is False only if a log-ratio is above ε·d, beyond rounding and,
@@ -103,14 +105,14 @@ def verify_guarantee(
                 "verify_guarantee(replace_word, words, bound); a privatizer needs words= only"
             )
         target = of_callable(mechanism, words, bound, batched, inputs or INPUTS, rng)
-        return check_by_draws(target, draws, alpha, rng)
+        return check_by_draws(target, draws, alpha, rng, progress)
     if words is not None or bound is not None:
         raise InvalidTypeError("a mechanism has its own words and bound; leave words= and bound=")
     if isinstance(mechanism, ExactMechanism) and method != "sampling":
         ids = None if inputs is None else chosen_inputs(mechanism, inputs, rng)
-        return check_exactly(mechanism, ids, rng=rng)
+        return check_exactly(mechanism, ids, rng=rng, progress=progress)
     target = of_mechanism(mechanism, inputs or INPUTS, rng)
-    found = check_by_draws(target, draws, alpha, rng)
+    found = check_by_draws(target, draws, alpha, rng, progress)
     # What it states, at some of its inputs.
     some = rng.permutation(len(target.inputs))[:COMPARED]
     ids = mechanism.space.ids([target.inputs[position] for position in some.tolist()])

@@ -7,7 +7,17 @@ from hf_dxprivacy.cli.terminal import PROGRAM
 
 SHELLS = ("bash", "zsh", "fish")
 # What values are, by the name that the usage has for them.
-_FILES = ("INPUT", "OUT", "FILE", "PATH", "ORIGINAL", "RELEASED", "VECTORS", "english|none|FILE")
+_FILES = (
+    "INPUT",
+    "OUT",
+    "FILE",
+    "PATH",
+    "ORIGINAL",
+    "RELEASED",
+    "VECTORS",
+    "RELEASE|FOLDER",
+    "english|none|FILE",
+)
 _FOLDERS = ("FOLDER",)
 _SPACES = ("space", "pool", "encoder")
 

@@ -17,7 +17,7 @@ from typing import Any
 from hf_dxprivacy._version import __version__
 from hf_dxprivacy.cli.arguments import Parser, UsageError
 from hf_dxprivacy.cli.terminal import PROGRAM, paint_help, say, start_clock
-from hf_dxprivacy.errors import DxPrivacyError, did_you_mean
+from hf_dxprivacy.errors import DxPrivacyError, did_you_mean, nearest_path
 
 # Each verb is a function of its module, whose docstring is the help; VERB_arguments declares its
 # arguments.
@@ -136,13 +136,19 @@ def _run(arguments: list[str]) -> int:
     except Exception as error:
         if "debug" in args:
             raise
-        if isinstance(error, OSError) and not isinstance(error, DxPrivacyError) and error.filename:
-            return _complain(f"{error.filename}: {error.strerror}", 1)
-        if isinstance(error, (DxPrivacyError, OSError)):
-            return _complain(str(error), 1)
-        # The text of an unforeseen error may quote the data.
-        return _complain(f"unexpected {type(error).__name__}; --debug shows where it arose", 1)
+        return _complain(_explained(error), 1)
     return 0
+
+
+def _explained(error: Exception) -> str:
+    if isinstance(error, OSError) and not isinstance(error, DxPrivacyError) and error.filename:
+        said = f"{error.filename}: {error.strerror}"
+        missing = isinstance(error, FileNotFoundError) and "did you mean" not in said
+        return said + (nearest_path(error.filename) if missing else "")
+    if isinstance(error, (DxPrivacyError, OSError)):
+        return str(error)
+    # The text of an unforeseen error may quote the data.
+    return f"unexpected {type(error).__name__}; --debug shows where it arose"
 
 
 def _nearest(verb: str) -> str:

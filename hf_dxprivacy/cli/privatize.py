@@ -179,7 +179,8 @@ def privatize(args: argparse.Namespace) -> None:
     output = tuple(args.output_column or text)
     if source.kind == "txt":
         if text != ("text",) or len(output) > 1:
-            raise UsageError("a txt file has one column, 'text'")
+            given = ", ".join(map(repr, (*text, *output)))
+            raise UsageError(f"a txt file has one column, 'text', got {given}; leave --text-column")
         text = output  # it has no place for the original beside the result
     columns = _columns(args, source, text, output)
     with readers.open_reader(source, columns) as reader:
@@ -258,8 +259,12 @@ def _summarize(args: argparse.Namespace, outcome: "Outcome", privatizer: "TextsP
     if not args.quiet:
         say(f"{written} written to {where}")
         say(f"{found} (private counts, for you only: no part of the release)")
-        if hint := _next(args, privatizer.epsilon):
-            say(f"next, see what an attacker guesses: {paint(hint, 'green', sys.stderr)}")
+        if attack := _attack(args, privatizer.epsilon):
+            say(f"next, see what an attacker guesses: {paint(attack, 'green', sys.stderr)}")
+        if args.report is not None and args.output != "-":
+            sent = shlex.join([PROGRAM, "push", args.output, *_reported(args)])
+            sent += " NAMESPACE/NAME --license ID"
+            say(f"next, to publish it with a card: {paint(sent, 'green', sys.stderr)}")
     if counts.unknown_share > NOTED_SHARE:
         say(
             f"warning: {counts.unknown_share:.0%} of the {what}, and {come_out} come out as "
@@ -267,7 +272,11 @@ def _summarize(args: argparse.Namespace, outcome: "Outcome", privatizer: "TextsP
         )
 
 
-def _next(args: argparse.Namespace, epsilon: float) -> str | None:
+def _reported(args: argparse.Namespace) -> list[str]:
+    return ["--report", args.report] if args.report else []
+
+
+def _attack(args: argparse.Namespace, epsilon: float) -> str | None:
     """Return a command that attacks the release, if a plain one does."""
     (column, *others), names = args.text_column, (args.input, args.output)
     special = ("output_column", "format", "delimiter", "no_quotes", "label_column", "refill")

@@ -1,12 +1,13 @@
 """The verb push: released datasets, and folders of `save_pretrained`, to the Hub."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_dxprivacy.cli.arguments import UsageError, usage
 from hf_dxprivacy.cli.artifacts import LICENSE, load_privatizer, load_stored
+from hf_dxprivacy.cli.terminal import say
+from hf_dxprivacy.errors import nearest_path
 
 if TYPE_CHECKING:
     from hf_dxprivacy.hub import Publishable, ReleasedDataset
@@ -65,7 +66,9 @@ def push(args: argparse.Namespace) -> None:
     path = Path(args.source)
     made: Publishable
     if not path.exists():
-        raise UsageError(f"there is no file or folder {path}; check the path")
+        raise UsageError(
+            f"there is no file or folder {path}{nearest_path(path) or '; check the path'}"
+        )
     is_file = path.is_file()
     if is_file or any((path / name).is_file() for name in SAVED_DATASET):
         made = _release(args, path, is_file)
@@ -81,7 +84,7 @@ def push(args: argparse.Namespace) -> None:
         with usage():
             made.save_pretrained(args.dry_run, license=args.license)
             made.write_card(args.dry_run, license=args.license, name=args.repository)
-        print(f"{args.dry_run}: data and card written; nothing was sent", file=sys.stderr)
+        say(f"{args.dry_run}: data and card written; nothing was sent")
         return
     with usage():
         commit = made.push_to_hub(

@@ -236,7 +236,9 @@ def _verified(candidate: Candidate, bench: Bench) -> tuple[str, str]:
     if candidate.mechanism is None:
         return _verified_by_runs(candidate, bench, rng)
     looks: dict[str, Any] = {"inputs": effort.inputs, "draws": effort.draws, "rng": rng}
-    check = partial(verify_guarantee, candidate.mechanism, alpha=FALSE_ALARM, **looks)
+    check = partial(
+        verify_guarantee, candidate.mechanism, alpha=FALSE_ALARM, progress=False, **looks
+    )
     try:
         try:
             found = check()

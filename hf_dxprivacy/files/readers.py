@@ -427,20 +427,24 @@ def _read_jsonl(lines: Lines, source: Input, columns: Columns) -> _Text:
     return None, rows(), lambda group: group
 
 
+def _expected(line: str) -> str:
+    listed = "; of a file that holds one list, 'jq -c .[]' makes such lines" * (line[0] == "[")
+    return f"expected one JSON object on every line{listed}"
+
+
 def _row(line: str, where: str, columns: Columns) -> dict[str, Any]:
     try:
         row = _parse_json(line)
     except json.JSONDecodeError as error:
         # The cause is left out: it holds the line.
-        problem = f", column {error.pos + 1}: {error.msg}; expected one JSON object on every line"
+        problem = f", column {error.pos + 1}: {error.msg}; {_expected(line)}"
         raise InvalidValueError(where + problem) from None
     except RecursionError:
         raise InvalidValueError(f"{where}: values are nested too deeply") from None
     except InvalidValueError as error:
         raise InvalidValueError(f"{where}: {error}; keep one of them") from None
     if not isinstance(row, dict):
-        problem = ", column 1: not an object; expected one JSON object on every line"
-        raise InvalidValueError(where + problem)
+        raise InvalidValueError(f"{where}, column 1: not an object; {_expected(line)}")
     for name in columns.output:
         if name in row and name not in columns.text:
             columns.require([*columns.text, name], where)
@@ -498,7 +502,7 @@ def _open_parquet(source: Input, columns: Columns) -> Iterator[Reader]:
         file = pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
     except (pa.ArrowException, OSError) as error:
         raise InvalidValueError(
-            f"{path}: truncated, damaged or not a Parquet file ({error})"
+            f"{path}: truncated, damaged or not a Parquet file ({error}); fetch or write it again"
         ) from error
     _check_types(file.schema_arrow, columns, path)
     first = file.metadata.row_group(0) if file.num_row_groups else None
