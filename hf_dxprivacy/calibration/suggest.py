@@ -119,7 +119,7 @@ def epsilon_for_local_bound(
     if high == math.inf or 0.0 < least <= local_epsilon:
         raise InvalidValueError(
             f"a local bound of {local_epsilon:g} does not limit ε for {mechanism!r} on this space: "
-            f"it holds for ε of any size; choose ε by what becomes of {space.entries} "
+            f"it holds for ε of any size; choose ε by how many {space.entries} stay "
             "(suggest_epsilon), or take 'hierarchical'"
         )
     if bound(low) < 0:

@@ -167,7 +167,11 @@ def headline(curves: Sequence[Curve], kept: str, attack: str) -> str:
     for curve in curves:
         if curve.name != best and (best, curve.name) not in pairs:
             means = curve.utility.mean(axis=1)
-            ends = [f"{means[k]:.2f} at {curve.attack[k]:.3g}" for k in (0, -1)]
+            at = [float(f"{curve.attack[k]:.3g}") for k in (0, -1)]
+            ends = [
+                f"{means[k]:.2f} at {format(a, ',.0f' if a >= 1000 else 'g')}"
+                for k, a in zip((0, -1), at, strict=True)
+            ]
             where = " to ".join(dict.fromkeys(ends))
             parts.append(f"{curve.name} keeps {where}, where {best} was not measured")
     return f"At the same {attack}, {'; '.join(parts)}."

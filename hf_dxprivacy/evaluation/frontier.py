@@ -54,8 +54,8 @@ OPEN = "not checked"
 UNKNOWN = 0.3
 
 CAUTIONS = (
-    "Computed from the private texts: for their owner only. Whoever sees these figures learns "
-    "something of the texts, and so does whoever sees an ε that was chosen by them.",
+    "Computed from the private texts, and not protected: for their owner only. Do not publish "
+    "them; an ε that was chosen by them tells a little of the texts too.",
     "An attack that fails is no proof; the guarantee is. A stronger attacker may do better.",
 )
 
