@@ -155,7 +155,9 @@ def on_config(config: MkDocsConfig) -> None:
     """Fill the navigation with the pages of the API reference."""
     assert config.nav is not None
     (section,) = (part for part in config.nav if "API reference" in part)
-    section["API reference"] = [{name: f"api/{name}.md"} for name in api()]
+    section["API reference"] = [
+        {name.removeprefix(f"{PACKAGE}."): f"api/{name}.md"} for name in api()
+    ]
 
 
 def on_files(files: Files, /, *, config: MkDocsConfig) -> None:
