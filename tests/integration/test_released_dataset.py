@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -112,7 +113,6 @@ def test_a_release_of_map_goes_to_the_hub_and_back(
     info = HfApi().dataset_info(REPO)
     assert info.sha == commit.oid
     shown = DatasetCard.load(REPO)
-    shown.validate()
     assert shown.data.license == "cc-by-4.0"
     assert shown.data.to_dict()["dx_privacy"]["epsilon"] == privatizer.guarantee.epsilon
     stated = json.loads(remote(hub)["guarantee.json"])
@@ -471,11 +471,16 @@ def test_a_file_that_changes_while_it_is_pushed_is_refused(hub: HubServer, folde
     assert hub.requests == []
 
 
+@pytest.mark.skipif(
+    int(huggingface_hub.__version__.partition(".")[0]) < 2,
+    reason="before version 2, the client asks huggingface.co alone, whatever HF_ENDPOINT says",
+)
 def test_a_header_that_the_hub_would_refuse_is_seen_here(hub: HubServer, folder: Path) -> None:
     """Otherwise the tests above would see nothing."""
     privatize("in.csv", "out.csv")
     assert push("out.csv", REPO) == 0
     card = remote(hub)["README.md"].decode()
+    DatasetCard(card).validate()
     header = yaml.safe_load(card.split("---\n")[1])
     assert header["size_categories"] == ["n<1K"]
     assert header["configs"][0]["data_files"] == [{"split": "train", "path": ["data/train.csv"]}]
