@@ -104,7 +104,7 @@ def calibrate(args: argparse.Namespace) -> None:
     files = ", ".join(str(path) for path in (args.output, args.report) if path)
     say(f"{len(found.steps)} epsilons in {seconds()}{f'; written: {files}' * bool(files)}")
     chosen = f"--space {args.space} --mechanism {args.mechanism} --epsilon E"
-    say(f"next: {PROGRAM} privatize INPUT --output OUT {chosen}")
+    say(f"next: {PROGRAM} privatize INPUT --output OUT {chosen}", more=True)
 
 
 def _write(args: argparse.Namespace, found: "Sweep", answer: str | None) -> None:
@@ -130,7 +130,14 @@ def _table(found: "Sweep") -> str:
     """Return the table, its columns in line."""
     from hf_dxprivacy.report import HEADINGS
 
-    rows = [list(HEADINGS), *(step.cells() for step in found.steps)]
+    # Two lines of headings, so that the table fits a terminal.
+    last = ""
+    heads = []
+    for name in HEADINGS:
+        first, _, below = name.replace(",", "").rpartition(" ")
+        last = first or last
+        heads.append((first or (last if name in ("median", "largest", "least") else ""), below))
+    rows = [*map(list, zip(*heads, strict=True)), *(step.cells() for step in found.steps)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
     how = "exactly" if found.statistics.exact else f"by {found.statistics.runs:,} draws of each"

@@ -14,7 +14,7 @@ from hf_dxprivacy.cli.arguments import (
     check_outputs,
     usage,
 )
-from hf_dxprivacy.cli.terminal import say, seconds
+from hf_dxprivacy.cli.terminal import PROGRAM, say, seconds
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -96,7 +96,8 @@ def compare(args: argparse.Namespace) -> None:
             file.write(found.report().encode())
     files = ", ".join(str(path) for path in (args.output, args.report) if path)
     say(f"{len(found.rows) - 1} releases in {seconds()}{f'; written: {files}' * bool(files)}")
-    say("next: look at one epsilon more closely with 'hf-dxprivacy calibrate', or 'privatize'")
+    look = f"{PROGRAM} calibrate {args.space} --mechanism NAME --epsilon E"
+    say(f"next, look at some epsilons more closely: {look}", more=True)
 
 
 def _write(found: Any, ending: str, file: Any) -> None:

@@ -25,7 +25,7 @@ from hf_dxprivacy.cli.arguments import (
     without_mechanism,
     word_list,
 )
-from hf_dxprivacy.cli.terminal import PROGRAM, paint, say, seconds
+from hf_dxprivacy.cli.terminal import PROGRAM, fold, paint, say, seconds
 
 if TYPE_CHECKING:
     from hf_dxprivacy.files.job import Outcome, TextsPrivatizer
@@ -206,9 +206,9 @@ def privatize(args: argparse.Namespace) -> None:
             file.write(f"{json.dumps(report, indent=2, ensure_ascii=False)}\n".encode())
     _summarize(args, outcome, privatizer)
     if not args.quiet:
-        plain, mark, details = guarantee.partition("\nDetails:")
-        details = paint(mark + details, "dim", sys.stderr) if mark else ""
-        print(plain + details, file=sys.stderr)
+        said = fold(guarantee) if sys.stderr.isatty() else guarantee
+        plain, _, details = said.partition("\nDetails:\n")
+        print(plain, paint(f"Details:\n{details}", "dim", sys.stderr), sep="\n", file=sys.stderr)
 
 
 def _check_options(args: argparse.Namespace, by_sentence: bool) -> None:
@@ -258,13 +258,13 @@ def _summarize(args: argparse.Namespace, outcome: "Outcome", privatizer: "TextsP
         what, come_out = f"{unit}s have nothing that the encoder of the pool knows", "these"
     if not args.quiet:
         say(f"{written} written to {where}")
-        say(f"{found} (private counts, for you only: no part of the release)")
+        say(f"{found} (private counts, for you only: no part of the release)", more=True)
         if attack := _attack(args, privatizer.epsilon):
-            say(f"next, see what an attacker guesses: {paint(attack, 'green', sys.stderr)}")
+            say(f"next, see what an attacker guesses: {attack}", more=True)
         if args.report is not None and args.output != "-":
             sent = shlex.join([PROGRAM, "push", args.output, *_reported(args)])
             sent += " NAMESPACE/NAME --license ID"
-            say(f"next, to publish it with a card: {paint(sent, 'green', sys.stderr)}")
+            say(f"next, to publish it with a card: {sent}", more=True)
     if counts.unknown_share > NOTED_SHARE:
         say(
             f"warning: {counts.unknown_share:.0%} of the {what}, and {come_out} come out as "

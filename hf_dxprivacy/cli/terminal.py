@@ -47,12 +47,41 @@ def paint_help(text: str, stream: IO[str]) -> str:
     return text
 
 
-def say(message: str) -> None:
-    """Print a message on the standard error stream."""
-    kind, colon, rest = message.partition(": ")
-    style = {"error": "red", "warning": "yellow"}.get(kind)
-    kind = paint(kind + colon, style, sys.stderr) if style else kind + colon
-    print(f"{PROGRAM}: {kind}{rest}", file=sys.stderr)
+def say(message: str, *, more: bool = False) -> None:
+    """Print a message on the standard error stream.
+
+    In a terminal its lines are filled, and a command at its end has a line of its own to be copied.
+
+    Args:
+        message: What to say; "error: " and "warning: " at its beginning are coloured.
+        more: Whether it goes on from the message before.
+    """
+    text = f"{PROGRAM}: {message}"
+    if sys.stderr.isatty():
+        text, colon, command = text.partition(f": {PROGRAM} ")
+        text = fold(f"  {message.partition(colon)[0] if colon else message}" if more else text)
+        if colon:
+            text += f":\n    {paint(f'{PROGRAM} {command}', 'green', sys.stderr)}"
+    for kind, style in (("error: ", "red"), ("warning: ", "yellow")):
+        if message.startswith(kind):
+            text = text.replace(kind, paint(kind, style, sys.stderr), 1)
+    print(text, file=sys.stderr)
+
+
+def fold(text: str) -> str:
+    """Return text with its lines filled to the width of the terminal, what follows indented."""
+    width = min(WIDEST, shutil.get_terminal_size().columns)
+    lines = []
+    for line in text.splitlines():
+        indent = len(line) - len(line.lstrip(" -")) or 2
+        lines += textwrap.wrap(
+            line,
+            width,
+            subsequent_indent=" " * indent,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+    return "\n".join(lines)
 
 
 def progress(steps: Sequence[T], what: str) -> Iterable[T]:

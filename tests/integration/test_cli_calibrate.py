@@ -38,10 +38,12 @@ def test_a_table_with_a_row_for_each_epsilon_is_printed(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert calibrate("--mechanism", "tem", "--epsilon", "9", "3") == 0
-    head, first, second, about = capsys.readouterr().out.splitlines()
-    assert re.split(" {2,}", head.strip()) == list(HEADINGS)
+    above, head, first, second, about = capsys.readouterr().out.splitlines()
+    assert head.split() == [name.split()[-1] for name in HEADINGS]
+    assert above.split() == "certified local ε·d N_w N_w N_w S_w S_w S_w".split()
+    assert max(map(len, (above, head, first, second))) < 80
     assert [first.split()[0], second.split()[0]] == ["3", "9"]
-    assert len({len(head), len(first), len(second)}) == 1
+    assert len({len(above), len(head), len(first), len(second)}) == 1
     assert about == "30 words, exactly; S_w: outputs that together hold 95% of the probability"
     assert sorted(os.listdir()) == ["space"]
 
@@ -83,7 +85,7 @@ def test_a_target_that_is_missed_is_an_error_after_the_table(
 ) -> None:
     assert calibrate("--mechanism", "tem", "--epsilon", "50", "--min-sw", "400") == 1
     printed = capsys.readouterr()
-    assert len(printed.out.splitlines()) == 3
+    assert len(printed.out.splitlines()) == 4
     assert re.search("no ε that was tried .* meets S_w ≥ 400", printed.err)
 
 

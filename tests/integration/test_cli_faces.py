@@ -1,10 +1,12 @@
 """The program in a terminal: help, colours, completion, progress, what a run ends with."""
 
 import fcntl
+import html
 import io
 import os
 import pty
 import re
+import runpy
 import select
 import shlex
 import shutil
@@ -25,6 +27,7 @@ from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
 from machine import PATIENCE
 
+ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, "-m", "hf_dxprivacy"]
 ESCAPE = "\033["
 
@@ -131,9 +134,13 @@ def test_a_run_in_a_terminal(folder: Path) -> None:
     assert code == 0, shown
     assert "Privatizing" in shown  # the bar
     assert "20 rows with 60 words written to out.csv in" in shown
-    found = re.search(r"next, see what an attacker guesses: \033\[32m(.*)\033\[0m", shown)
+    found = re.search(r"what an attacker guesses:\s+\033\[32m(.*)\033\[0m", shown)
     assert found, shown
     assert main(shlex.split(found[1])[1:]) == 0  # what is proposed runs
+    plain = re.sub(r"\033\[\d*m", "", shown.rpartition("\r\n\r\n")[2])
+    to_copy = found[1]
+    assert all(len(line) <= 80 for line in plain.splitlines() if to_copy not in line)
+    assert f"{ESCAPE}2mDetails:" in shown
     code, shown = in_terminal("privatize in.csv --output out.csv --space space --mechanism tem")
     assert code == 2
     assert f"{ESCAPE}31merror: {ESCAPE}0m--epsilon is missing" in shown
@@ -149,6 +156,18 @@ def test_quiet_leaves_warnings_and_errors(folder: Path, capsys: pytest.CaptureFi
     assert "warning: 100% of the words" in capsys.readouterr().err
     assert main(["privatize", "no.csv", "--output", "out.csv", *arguments.split()]) == 1
     assert "no.csv: there is no such file" in capsys.readouterr().err
+
+
+def test_the_recorded_run_shows_commands_that_there_are_and_fetches_nothing() -> None:
+    drawn = (ROOT / "docs" / "images" / "terminal.svg").read_text()
+    assert not re.search(r"(?:href|src|url)\W+http|@import|@font-face", drawn)
+    commands: list[str] = runpy.run_path(str(ROOT / "scripts" / "terminal_recording.py"))[
+        "COMMANDS"
+    ]
+    seen = html.unescape(re.sub(r"<[^>]*>", "", drawn)).replace("\xa0", " ")
+    assert all(command[:60] in seen for command in commands)
+    verbs = [shlex.split(command)[1] for command in commands if command.startswith("hf-dxprivacy")]
+    assert [verb for verb in verbs if verb not in VERBS] == ["privatise"]  # and the answer to it
 
 
 # What is proposed to begin with
