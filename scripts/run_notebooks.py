@@ -32,11 +32,14 @@ def run(notebook: Path, folder: Path) -> nbformat.NotebookNode:
 
 
 def cleaned(content: nbformat.NotebookNode, url: str) -> nbformat.NotebookNode:
-    """Return a notebook without times, with the name of the real Hub, and with joined streams."""
+    """Return a notebook without times, with the real Hub's name, joined streams, and HTML once."""
     text = nbformat.writes(content).replace(url, "https://huggingface.co")
     content = nbformat.reads(text, as_version=4)
     for cell in content.cells:
         cell.metadata.pop("execution", None)
+        for output in cell.get("outputs", []):
+            if "text/html" in output.get("data", {}):
+                output.data.pop("text/plain", None)  # of statistics: all their figures
         if cell.get("outputs") and all(part.get("name") == "stdout" for part in cell.outputs):
             text = "".join(part.text for part in cell.outputs)
             cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)]

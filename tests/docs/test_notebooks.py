@@ -56,8 +56,7 @@ def test_it_runs(
     ran = code_cells(run(path, tmp_path))
     stored = code_cells(nbformat.read(path, as_version=4))
     assert [len(cell.outputs) > 0 for cell in ran] == [True] * len(stored)
-    printed = "".join(output.get("text", "") for cell in ran for output in cell.outputs)
-    assert "per word: ε = " in printed
+    assert "per word: ε = " in str([cell.outputs for cell in ran])
     if path.stem == "chats":
         assert any(
             name.endswith(".parquet") for name in hub.repo("datasets/me/support-chats").files()
