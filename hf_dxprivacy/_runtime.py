@@ -8,13 +8,11 @@
 """
 
 import functools
-import importlib
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import faiss
@@ -24,12 +22,8 @@ import faiss
 import numpy.ma  # noqa: F401
 import threadpoolctl
 
-from hf_dxprivacy.errors import (
-    ImmutableError,
-    InvalidTypeError,
-    InvalidValueError,
-    MissingExtraError,
-)
+from hf_dxprivacy.errors import ImmutableError, InvalidTypeError, InvalidValueError
+from hf_dxprivacy.errors import require as require
 
 if TYPE_CHECKING:
     lazy_property = functools.cached_property
@@ -78,22 +72,6 @@ class SetOnce:
             f"cannot change {name!r}: a {type(self).__name__} stays as it was made, since its "
             "guarantee would not hold any more; make another one"
         )
-
-
-def require(module: str, extra: str) -> ModuleType:
-    """Import an optional module by its dotted name.
-
-    Raises:
-        MissingExtraError: If it is not installed; names the extra of this package that has it.
-    """
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"this needs the package {module.partition('.')[0]!r}, which is not installed; "
-            f"run: pip install 'hf-dxprivacy[{extra}]'",
-            extra,
-        ) from error
 
 
 _state = {"forked": False, "limited": False}

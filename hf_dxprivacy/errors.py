@@ -1,10 +1,12 @@
 """Error classes, and argument checks whose messages name the value, the bound and the remedy."""
 
+import importlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
 from pathlib import Path
+from types import ModuleType
 
 
 class DxPrivacyError(Exception):
@@ -119,6 +121,22 @@ def a_kind(value: object) -> str:
     """Return the type of a value with its article, as "an int" or "a list"."""
     name = type(value).__name__
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional module by its dotted name.
+
+    Raises:
+        MissingExtraError: If it is not installed; names the extra of this package that has it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"this needs the package {module.partition('.')[0]!r}, which is not installed; "
+            f"run: pip install 'hf-dxprivacy[{extra}]'",
+            extra,
+        ) from error
 
 
 def require_positive(hint: str = "", **named: float) -> None:

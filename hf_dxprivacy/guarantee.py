@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context
 from typing import Any
@@ -39,8 +39,21 @@ _OUT_OF_VOCABULARY = {
 }
 
 _SHAPES = (
-    "Numbers, codes, addresses and capitalized words out of vocabulary are inputs by their shape: "
+    "{kinds} out of vocabulary are inputs by their shape: "
     "all of one shape are one input, and a shape that comes out is released as a random word of it."
+)
+# What a space has shapes for, by one of them.
+_KINDS = {
+    "<decimal>": "numbers",
+    "<email>": "codes, addresses",
+    "<name>": "capitalized words",
+}
+
+_SEGMENTED = (
+    "Runs without spaces are split into words by a public segmenter ({segmenter}). Where a word "
+    "ends depends on what is beside it, so that another word there may change its neighbours or "
+    "their number. The statement is about the words that are found: it holds for inputs that "
+    "have as many of them, with the same text between them."
 )
 
 _SEEDED = (
@@ -76,7 +89,8 @@ def text_disclosures(
     memoize: str | None = None,
     *,
     unknown: str = "at the centroid of the space",
-    shapes: bool = False,
+    shapes: Collection[str] = (),
+    segmenter: str | None = None,
 ) -> tuple[str, ...]:
     """Return sentences on what a privatizer of texts releases beside the words.
 
@@ -87,7 +101,8 @@ def text_disclosures(
         seeded: Whether the noise comes from a fixed seed.
         memoize: What is always released in the same way: "row", "user", or nothing.
         unknown: Where the input that stands for words out of vocabulary is.
-        shapes: Whether the space has entries for shapes of words.
+        shapes: The entries of the space for shapes of words.
+        segmenter: What splits runs without spaces, if anything does.
     """
     sentences = [
         "Not covered, released as it is: the number of words and what stands between them "
@@ -95,8 +110,12 @@ def text_disclosures(
         _OUT_OF_VOCABULARY[oov].format(unknown=unknown),
         _BESIDE_THE_ROWS,
     ]
+    if segmenter is not None:
+        sentences.append(_SEGMENTED.format(segmenter=segmenter))
     if shapes:
-        sentences.append(_SHAPES)
+        kinds = [kind for shape, kind in _KINDS.items() if shape in shapes] or ["dates, times"]
+        listed = " and ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
+        sentences.append(_SHAPES.format(kinds=listed[:1].upper() + listed[1:]))
     if stopwords:
         sentences.append(
             f"Not covered, released as they are: {stopwords} stop words. The statement holds for "

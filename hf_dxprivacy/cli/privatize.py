@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 
 # Options about words, and about sentences of a pool, with their defaults.
-OF_WORDS = {"stopwords": "none", "oov": "centroid", "case": "lower"}
+OF_WORDS = {"segmenter": "words", "stopwords": "none", "oov": "centroid", "case": "lower"}
 OF_SENTENCES = {"unit": None, "label_column": None, "refill": False, "language": "en"}
 
 
@@ -91,6 +91,11 @@ def _add_privacy_arguments(parser: argparse.ArgumentParser) -> None:
     add("--epsilon", type=an_epsilon, metavar="E", help="required, above zero; see below")
     add_local_epsilon(add)
     add_space(add)
+    about = (
+        "how texts are split: at spaces and punctuation, or runs of Chinese characters too, by the "
+        "dictionary of jieba (%(default)s)"
+    )
+    add("--segmenter", default=OF_WORDS["segmenter"], metavar="words|jieba", help=about)
     choices = ("centroid", "drop", "keep")
     about = "words out of vocabulary: replaced, removed, or RELEASED UNCHANGED (%(default)s)"
     add("--oov", choices=choices, default=OF_WORDS["oov"], help=about)
@@ -373,6 +378,7 @@ def _word_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPriv
             text_column=args.text_column,
             output_column=columns.output,
             roles=args.roles,
+            segmenter=args.segmenter,
             stopwords=stopwords,
             oov=args.oov,
             case=args.case,

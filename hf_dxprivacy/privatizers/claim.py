@@ -26,7 +26,16 @@ SHARD_BYTES = 500 << 20
 # Rows that are looked at, and the share of their words that may be none of the space.
 LOOKED_AT, FOREIGN_SHARE = 1000, 0.02
 
-_OPTIONS = ("oov", "case", "unit", "label_column", "refill", "language", "mask_columns")
+_OPTIONS = (
+    "segmenter",
+    "oov",
+    "case",
+    "unit",
+    "label_column",
+    "refill",
+    "language",
+    "mask_columns",
+)
 
 
 def claim_of(privatizer: "Privatizer") -> dict[str, Any]:

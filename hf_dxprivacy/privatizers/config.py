@@ -32,7 +32,8 @@ class PrivatizerConfig:
         settings: Those of its class. Of texts: ``text_column``; ``output_column``, None for the
             text columns themselves; ``stopwords``, sorted; ``oov``; ``case``; and with slots the
             ``selector`` as `slots.selector_storage` describes it, ``mask_column`` and
-            ``spans_column``. With a path to texts of some roles only, ``roles``. Of whole
+            ``spans_column``. With a path to texts of some roles only, ``roles``; where another one
+            than "words" splits texts, the identity of the ``segmenter``. Of whole
             sentences: ``text_column``, ``output_column``, ``sentence_unit``, ``language``,
             ``label_column`` and ``refill``. Of tokens: ``ids_column``, and of the ``tokenizer`` its
             name or path and the digest of its vocabulary.
@@ -83,6 +84,8 @@ class PrivatizerConfig:
         fields = _COMMON | _SETTINGS[owner]
         if "roles" in entries and "text_column" in fields:
             fields["roles"] = list
+        if "segmenter" in entries and "oov" in fields:
+            fields["segmenter"] = str
         require_fields(path, entries, fields)
         for name in _PARTS.keys() & entries.keys():
             require_fields(path, entries[name], _PARTS[name])

@@ -72,7 +72,9 @@ _ELSEWHERE = {
     "tokenizer": "TokenPrivatizer",
     "ids_column": "TokenPrivatizer",
     **dict.fromkeys(("batched", "batch_size", "num_proc", "remove_columns"), "Dataset.map"),
-    **dict.fromkeys(("stopwords", "oov", "case"), "DxPrivatizer, which releases words"),
+    **dict.fromkeys(
+        ("segmenter", "stopwords", "oov", "case"), "DxPrivatizer, which releases words"
+    ),
 }
 
 

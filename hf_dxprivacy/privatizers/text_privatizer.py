@@ -37,6 +37,7 @@ from hf_dxprivacy.privatizers.released_words import (
 from hf_dxprivacy.slots import Selector
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import Cell, RowReader, is_missing, stop_words
+from hf_dxprivacy.text.segmenters import WORDS, identity
 from hf_dxprivacy.text.shapes import UNIFORMS, render
 
 logger = logging.getLogger(__name__)
@@ -70,6 +71,9 @@ class DxPrivatizer(Privatizer):
             are overwritten. What a path leads to is replaced in place.
         roles: With a path, the roles whose texts are privatized, as the data name them in "role" or
             "from": ("user",). All others are released as they are. None for all roles.
+        segmenter: What splits texts: "words" at spaces and punctuation, so that a clause of Chinese
+            is one word; "jieba" runs of Chinese characters too, with the extra ``chinese``. Where a
+            word ends then depends on what is beside it; see docs/languages.md.
         stopwords: Words released as they are: None, "english", or any words.
         oov: Treatment of a word that the space lacks: "centroid" treats all of them as one
             input at the space's centroid, "drop" removes them, "keep" releases them unchanged,
@@ -107,6 +111,7 @@ class DxPrivatizer(Privatizer):
 
     # Of `SlotPrivatizer`: the selector of the words to perturb, and the columns that show them.
     _selector: Selector | None = None
+    _segmenter = WORDS
     _mask_columns: tuple[str, ...] = ()
     _spans_columns: tuple[str, ...] = ()
 
@@ -119,6 +124,7 @@ class DxPrivatizer(Privatizer):
         text_column: str | Sequence[str] = "text",
         output_column: str | Sequence[str] | None = None,
         roles: str | Sequence[str] | None = None,
+        segmenter: str = WORDS,
         stopwords: str | Iterable[str] | None = None,
         oov: OutOfVocabulary = "centroid",
         case: Case = "lower",
@@ -141,7 +147,14 @@ class DxPrivatizer(Privatizer):
         self._set_up(*(space, mechanism, epsilon, options, device, noise), budget, ("word", "user"))
         self._set_columns(text_column, output_column, user_column, roles)
         self.is_split_into_words = is_split_into_words
-        self.stopwords = stop_words(stopwords, tokens=bool(is_split_into_words))
+        if segmenter != WORDS:
+            self._segmenter = identity(segmenter)
+            if is_split_into_words and self._segmenter != WORDS:
+                raise InvalidValueError(
+                    f"segmenter={segmenter!r} splits texts, and with is_split_into_words=True "
+                    "there are none; leave one of them out"
+                )
+        self.stopwords = stop_words(stopwords, bool(is_split_into_words), segmenter)
         self.oov: OutOfVocabulary = oov
         self.case: Case = case
         # Words that this copy has looked up and those that the space lacks, for the owner of the
@@ -163,6 +176,11 @@ class DxPrivatizer(Privatizer):
     def __repr__(self) -> str:
         selector = "" if self._selector is None else f", selector={self._selector!r}"
         return f"{super().__repr__()[:-1]}, oov={self.oov!r}{selector})"
+
+    @property
+    def segmenter(self) -> str:
+        """What splits texts: "words", or the identity of another segmenter."""
+        return self._segmenter
 
     @property
     def index(self) -> str:
@@ -193,7 +211,8 @@ class DxPrivatizer(Privatizer):
             *(self.oov, self.case, len(self.stopwords)),
             *(self.seed is not None, self.memoize),
             unknown=self.mechanism.unknown_input,
-            shapes=bool(self.space.shapes),
+            shapes=self.space.shapes,
+            segmenter=None if self.segmenter == WORDS else self.segmenter,
         )
         # Whether any word may have been any other, as far as a release shows for certain. A word
         # that is equal to another one of its user can be told from one that is not.
@@ -208,7 +227,8 @@ class DxPrivatizer(Privatizer):
 
     def _settings(self) -> dict[str, Any]:
         own = {"stopwords": sorted(self.stopwords), "oov": self.oov, "case": self.case}
-        return self._column_settings() | own
+        split = {} if self.segmenter == WORDS else {"segmenter": self.segmenter}
+        return self._column_settings() | own | split
 
     # The posterior of a release
 
@@ -229,6 +249,11 @@ class DxPrivatizer(Privatizer):
                 "mask_column= names says which words of a release are of slots"
             )
         cells, single = require_texts(released)
+        if self.segmenter != WORDS and any(isinstance(cell, str) for cell in cells):
+            raise InvalidValueError(
+                f"the words of a text that was split by {self.segmenter} touch, so that the "
+                "release does not show which they are; release lists of tokens, and hand over these"
+            )
         rows = RowIds().read(cells, "released", self._reader.read)
         masks = [masks] if single and masks is not None else masks
         own = self.stopwords, self.oov, self.case
@@ -386,7 +411,8 @@ class DxPrivatizer(Privatizer):
             self._seen[2] = True
             logger.warning(
                 "more than %.0f %% of the words are not in the space, and come out as words that "
-                "have nothing to do with them; is the text in the language of the space? "
+                "have nothing to do with them; is the text in the language of the space, and split "
+                "into its words (segmenter=)? "
                 "privatizer.unknown_share has the share, which is private",
                 100 * NOTED_SHARE,
             )
@@ -412,7 +438,7 @@ class DxPrivatizer(Privatizer):
 
     @lazy_property
     def _reader(self) -> RowReader:
-        return RowReader()
+        return RowReader(self.segmenter)
 
     @lazy_property
     def _inputs(self) -> dict[str, str]:

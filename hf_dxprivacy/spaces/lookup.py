@@ -26,10 +26,12 @@ def look_up_rows(rows: Sequence[Row | None], space: EmbeddingSpace) -> NDArray[n
     words = [word for row in present for word in row.words]
     ids = space.ids(words)
     missing = np.flatnonzero(ids < 0).tolist()
-    for form in LOOKUP_FORMS:
+    for at, form in enumerate(LOOKUP_FORMS):
         ids[missing] = space.ids([form(words[i]) for i in missing])
-        # In ASCII the other forms change a possessive only.
-        missing = [i for i in missing if ids[i] < 0 and ("'" in words[i] or not words[i].isascii())]
+        missing = [i for i in missing if ids[i] < 0]
+        if at:
+            # In ASCII the other forms change a possessive only.
+            missing = [i for i in missing if "'" in words[i] or not words[i].isascii()]
     if space.shapes:
         starts = [*accumulate(map(len, present), initial=0)]
         for i in np.flatnonzero(ids < 0).tolist():

@@ -4,7 +4,8 @@ The rule is chosen so that nothing with content escapes: every character is part
 is white space, a control character, punctuation, or a currency, mathematical or modifier symbol.
 What remains between the words (the separators) is released as it is. Numbers, e-mail addresses,
 URLs, user names, hashtags (without their sign), emoji and any script are words; a run of characters
-without a space between them, as in Chinese, is one word. Two words never touch, and replacing each
+without a space between them, as in Chinese, is one word, unless a segmenter splits it further (see
+`segmenters`), whose words touch. No other words do, and replacing each
 of them by a word of letters keeps them and the separators when the text is segmented again. Words
 that end in digits, "www", or addresses may join with what is beside them: "pg-13" can become
 "1837-13", which is one word. Privacy loses nothing by that, since separators and words are what is
@@ -21,6 +22,7 @@ from typing import Literal, overload
 from tokenizers import Regex, pre_tokenizers
 
 from hf_dxprivacy.errors import InvalidTypeError, a_kind
+from hf_dxprivacy.text.segmenters import WORDS, splitter
 
 Span = tuple[int, int]
 
@@ -69,7 +71,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 Cell = str | list[str | None] | None
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, slots=True)
 class _Words(Sequence[str]):
     """The words of a cell, which stands for the sequence of them."""
 
@@ -89,7 +91,7 @@ class _Words(Sequence[str]):
         return self.words[index]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, slots=True)
 class TextRow(_Words):
     """A text: its words, and the strings around them (one more than words)."""
 
@@ -117,7 +119,7 @@ class TextRow(_Words):
         return spans
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, slots=True)
 class TokenRow(_Words):
     """A token list: its words, their positions, and all tokens (punctuation, None) as they came."""
 
@@ -146,10 +148,15 @@ Row = TextRow | TokenRow
 
 
 class RowReader:
-    """Finds the words of texts and of lists of tokens, with the `tokenizers` library."""
+    """Finds the words of texts and of lists of tokens, with the `tokenizers` library.
 
-    def __init__(self) -> None:
+    Args:
+        segmenter: What splits texts in scripts without spaces further; see `segmenters.identity`.
+    """
+
+    def __init__(self, segmenter: str = WORDS) -> None:
         self._split = pre_tokenizers.Split(Regex(WORD_PATTERN), "removed", invert=True)
+        self._further = splitter(segmenter)
 
     def read(self, cell: object) -> Row | None:
         """Return the words of a cell, or None for a missing one.
@@ -175,7 +182,7 @@ class RowReader:
             if isinstance(token, str):
                 normal = self.normalize(token)
                 row.tokens.append(normal)
-                if len(self.segment(normal)) > 1:
+                if len(self._plain(normal)) > 1:
                     row.words.append(normal)
                     row.positions.append(position)
             elif is_missing(token):
@@ -200,9 +207,13 @@ class RowReader:
     def segment(self, text: str) -> list[str]:
         """Return the separators and the words of a normalized text, in turn.
 
-        The words are those of `words`, found faster in plain text. There is one piece more than
-        twice the words.
+        The words are those of `words`, found faster in plain text, and split by the segmenter.
+        There is one piece more than twice the words.
         """
+        pieces = self._plain(text)
+        return pieces if self._further is None else self._further(pieces)
+
+    def _plain(self, text: str) -> list[str]:
         # No word holds a space or depends on what is beyond one, so a text may be cut there.
         pieces, end = [""], 0
         for found in _NOT_PLAIN.finditer(text):
@@ -274,9 +285,9 @@ def without_accents(word: str) -> str:
     """Return the word as `plain_apostrophes` does, and its letters without accents.
 
     These are the combining marks of Latin, Greek and Cyrillic. Letters of their own, such as ø, and
-    the vowel signs of other scripts stay.
+    the vowel signs of other scripts stay; ß becomes ss, as it is written in Switzerland.
     """
-    plain = plain_apostrophes(word)
+    plain = plain_apostrophes(word).replace("ß", "ss")
     if plain.isascii():
         return plain
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", plain)))
@@ -291,8 +302,12 @@ def _without_both(word: str) -> str:
     return without_accents(without_possessive(word))
 
 
-# How a word that a vocabulary lacks is looked up again, in order.
-LOOKUP_FORMS = (str.lower, plain_apostrophes, without_accents, without_possessive, _without_both)
+# How a word that a vocabulary lacks is looked up again, in order. The second is for vocabularies
+# with capitals, such as those of German.
+LOOKUP_FORMS = (
+    *(str.lower, str.capitalize),
+    *(plain_apostrophes, without_accents, without_possessive, _without_both),
+)
 
 
 def _remedy(value: object, within: bool = False) -> str:

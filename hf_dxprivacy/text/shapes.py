@@ -46,7 +46,7 @@ _PATTERNS = tuple(
         ("<code>", r"(?=.*\d).*"),
     )
 )
-_SENTENCE_END = re.compile(r"[.!?:;…\n\r\"“”«»(\[]")
+_SENTENCE_END = re.compile(r"[.!?:;…\n\r\"“”„«»(\[。！？：；（「『]")
 
 _LETTERS, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "0123456789"
 _NAMES = Path(__file__).with_name("names.txt")

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.text.segmentation import RowReader, plain_apostrophes
+from hf_dxprivacy.text.segmenters import WORDS
 
 ENGLISH = frozenset(
     """
@@ -27,12 +28,15 @@ ENGLISH = frozenset(
 )
 
 
-def stop_words(choice: str | Iterable[str] | None, tokens: bool = True) -> frozenset[str]:
+def stop_words(
+    choice: str | Iterable[str] | None, tokens: bool = True, segmenter: str = WORDS
+) -> frozenset[str]:
     """Return the words that are released as they are, in the form in which they are compared.
 
     Args:
         choice: None for no word, "english" for the list of this module, or words.
         tokens: Whether they may be tokens, which hold what would split a text.
+        segmenter: What splits texts.
 
     Returns:
         The words, normalized, in lower case and with typewriter apostrophes.
@@ -57,13 +61,13 @@ def stop_words(choice: str | Iterable[str] | None, tokens: bool = True) -> froze
             f"got a {type(choice).__name__}"
         )
     normal = frozenset(map(RowReader.normalize, words))
-    segment = RowReader().segment
+    segment = RowReader(segmenter).segment
     never = [] if tokens else [repr(w) for w in sorted(normal) if segment(w) != ["", w, ""]]
     if never:
         shown = ", ".join(never[:5] + ["…"] * (len(never) > 5))
         raise InvalidValueError(
             f"stopwords has what is never one word of a text: {shown}; texts are "
-            "split at spaces, hyphens and other punctuation; give stopwords= one word at a time, "
-            "or say is_split_into_words=True if the data are lists of tokens"
+            "split at spaces, hyphens and other punctuation, and by segmenter=; give stopwords= "
+            "one word at a time, or say is_split_into_words=True if the data are lists of tokens"
         )
     return frozenset(map(plain_apostrophes, normal))
