@@ -4,7 +4,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import accumulate, chain, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,10 @@ _PATH = re.compile(r"([^.\[\]]+)((?:\[\]|\.[^.\[\]]+)+)")
 _ROLE, _CALLS = ("role", "from"), ("tool_calls", "function_call")
 # Names of one role in different data sets.
 _TWINS = ({"user", "human"}, {"assistant", "gpt", "chatgpt", "bot", "model", "ai"})
+# Types of values that are not missing.
+_USUAL = (str, dict, list)
+# Where texts are: a list or dict, and the index or key there.
+Places = list[tuple[Any, Any]]
 # So many texts of other roles, with none of a named one before them, are reported once.
 NOTED_TEXTS = 100
 
@@ -69,76 +73,108 @@ class TextPath:
         """
         if is_missing(cell):
             return None
-        texts: list[Any] = []
-
-        def keep(text: str) -> str:
-            texts.append(read_text(text))
-            return text
-
-        self._replaced(cell, self._steps, None, keep)
+        root, places = self.copied(cell, count=True)
+        texts = [read_text(into[key]) for into, key in places]
         self._note(len(texts))
-        return NestedRow(self, cell, texts)
+        return NestedRow(self, cell, texts, [(root, places)])
 
     def replaced(self, cell: Any, new: Callable[[str], Any]) -> Any:
         """Return a copy of a cell with a new value in place of each text, and the rest as it is."""
+        root, places = self.copied(cell)
+        for into, key in places:
+            into[key] = new(into[key])
+        return root[0]
+
+    def copied(self, cell: Any, count: bool = False) -> "tuple[list[Any], Places]":
+        """Return a copy of a cell in a list, and the places of its texts.
+
+        Args:
+            cell: The cell.
+            count: Whether its texts count, which they do once, when they are read.
+        """
+        root: list[Any] = [None]
+        places: Places = []
         left = self._seen[1]
-        result = self._replaced(cell, self._steps, None, new)
-        self._seen[1] = left  # a text is counted once, when it is read
-        return result
+        self._copy(cell, 0, None, root, 0, places)
+        if not count:
+            self._seen[1] = left
+        return root, places
 
     def is_cell(self, value: Any) -> bool | None:
         """Tell a cell from a column of cells by its shape; None if it may be either."""
         cell, column = _fits(value, self._steps), _fits(value, (EACH, *self._steps))
         return None if (cell is False) == (column is False) else column is False
 
-    def _replaced(
-        self, value: Any, steps: tuple[str, ...], role: str | None, new: Callable[[str], Any]
-    ) -> Any:
-        if is_missing(value):
-            return None
-        if not steps:
-            return self._text(value, role, new)
-        step, rest = steps[0], steps[1:]
+    def _copy(
+        self, value: Any, at: int, role: str | None, into: Any, key: Any, places: "Places"
+    ) -> None:
+        """Put a copy of a value, to which the steps before `at` led, into a list or dict."""
+        if type(value) not in _USUAL and is_missing(value):
+            return
+        if at == len(self._steps):
+            into[key] = self._text(value, role, into, key, places)
+            return
+        step = self._steps[at]
         if step == EACH:
             if not _is_list(value):
                 json = "; parse JSON first" if isinstance(value, str) else ""
                 raise InvalidTypeError(f"expected a list for {EACH}, got {_kind(value)}{json}")
-            return [self._replaced(entry, rest, role, new) for entry in value]
+            into[key] = self._entries(value, at, role, places)
+            return
         if not isinstance(value, Mapping):
             raise InvalidTypeError(f"expected a dict with the key {step!r}, got {_kind(value)}")
         if step not in value:
-            if any(key in value for key in _CALLS):
-                return value
+            if any(name in value for name in _CALLS):
+                into[key] = value
+                return
             raise InvalidValueError(
                 f"there is no key {step!r} in a dict: {describe_columns([*value], step, 'key')}; "
                 "name the one with the text in text_column=, or give it None where there is none"
             )
         if self.roles is not None:
-            role = next((value[key] for key in _ROLE if isinstance(value.get(key), str)), role)
-        return {**value, step: self._replaced(value[step], rest, role, new)}
+            role = next((value[name] for name in _ROLE if isinstance(value.get(name), str)), role)
+        into[key] = inner = {**value, step: None}
+        self._copy(value[step], at + 1, role, inner, step, places)
 
-    def _text(self, value: Any, role: str | None, new: Callable[[str], Any]) -> Any:
-        """Replace a text, or the texts among its parts, unless it is of another role."""
+    def _entries(self, values: Any, at: int, role: str | None, places: "Places") -> list[Any]:
+        """Copy the entries of a list."""
+        made: list[Any] = [None] * len(values)
+        last = self._steps[at + 1] if at + 2 == len(self._steps) else None
+        for place, entry in enumerate(values):
+            # A short way for most messages; all others go the one that is for any entry.
+            if last is not None and type(entry) is dict and type(entry.get(last)) is str:
+                if self.roles is None or entry.get("role") in self.roles:
+                    made[place] = inner = entry.copy()
+                    places.append((inner, last))
+                    continue
+            self._copy(entry, at + 1, role, made, place, places)
+        return made
+
+    def _text(self, value: Any, role: str | None, into: Any, key: Any, places: "Places") -> Any:
+        """Return a text, or a copy of a list of parts, and note where texts are to be replaced."""
         if self.roles is not None and not self._covers(role):
             self._seen[1] += 1
             return value
         if isinstance(value, str):
+            places.append((into, key))
             # NumPy has strings of its own, which seeded noise would tell from these.
-            return new(str(value))
+            return str(value)
         if not _is_list(value):
             raise InvalidTypeError(
                 f"expected a text or a list of parts at the end of the path, got {_kind(value)}"
             )
-        return [self._part(part, new) for part in value]
+        return [self._part(part, places) for part in value]
 
-    def _part(self, part: Any, new: Callable[[str], Any]) -> Any:
+    def _part(self, part: Any, places: "Places") -> Any:
         if part is None:
             return None
         if not isinstance(part, Mapping):
             hint = f"; for a list of texts end the path with {EACH}" * isinstance(part, str)
             raise InvalidTypeError(f"expected a part of a text, a dict, got {_kind(part)}{hint}")
         if isinstance(part.get("text"), str):
-            return {**part, "text": new(str(part["text"]))}
+            made = {**part, "text": str(part["text"])}
+            places.append((made, "text"))
+            return made
         if part.get("type") == "text" and not is_missing(part.get("text", "")):
             raise InvalidValueError(
                 "there is a part of type 'text' without a 'text': "
@@ -176,7 +212,7 @@ class TextPath:
             )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class NestedRow:
     """The texts of a cell that a path leads to, which are one row: one stream of noise, one use.
 
@@ -184,16 +220,18 @@ class NestedRow:
         path: The path.
         cell: The cell as it came. It is never changed.
         texts: The words, or the sentences, of each text.
+        copies: A copy of the cell and the places of its texts, for one use.
     """
 
     path: TextPath
     cell: Any
     texts: list[Any]
+    copies: list[tuple[list[Any], Places]]
 
     @property
     def words(self) -> list[str]:
         """The words of all texts."""
-        return [*self]
+        return [word for text in self.texts for word in text]
 
     def __iter__(self) -> Iterator[str]:
         return chain.from_iterable(self.texts)
@@ -204,16 +242,18 @@ class NestedRow:
     def detokenize(
         self,
         words: Sequence[str | None],
-        join: Callable[[Any, list[Any]], str] = TextRow.detokenize,
+        join: Callable[[Any, Sequence[Any]], str] = TextRow.detokenize,
     ) -> Any:
         """Return the cell with other words in the places of its own; `join` makes each text."""
-        runs = zip(self.texts, self.cut(words), strict=True)
-        return self.path.replaced(self.cell, lambda _: join(*next(runs)))
+        root, places = self.copies.pop() if self.copies else self.path.copied(self.cell)
+        for (into, key), text, run in zip(places, self.texts, self.cut(words), strict=True):
+            into[key] = join(text, run)
+        return root[0]
 
-    def cut(self, values: Sequence[Any]) -> Iterator[list[Any]]:
+    def cut(self, values: Sequence[Any]) -> Iterator[Sequence[Any]]:
         """Cut values of all words into those of each text."""
-        left = iter(values)
-        return ([*islice(left, len(text))] for text in self.texts)
+        ends = [*accumulate(map(len, self.texts), initial=0)]
+        return (values[start:end] for start, end in pairwise(ends))
 
 
 def agree(row: Any, other: Any) -> bool:
