@@ -262,9 +262,9 @@ class EncodedText(EncodedColumn):
         masks: Sequence[Mask | None] | None = None,
     ) -> "EncodedText":
         """Look up the words of segmented cells, and choose an action for each."""
-        by_row: list[list[str]] = [[] if row is None else row.words for row in rows]
-        words = list(chain.from_iterable(by_row))
-        ids = look_up_rows(flat(rows), space)
+        texts = flat(rows)
+        words = [*chain.from_iterable(text.words for text in texts if text is not None)]
+        ids = look_up_rows(texts, space)
         passed = np.zeros(len(words), dtype=np.bool_)
         if masks is not None:
             passed = ~np.concatenate([passed[:0], *(mask for mask in masks if mask is not None)])
@@ -273,7 +273,7 @@ class EncodedText(EncodedColumn):
         return cls(
             name=name,
             row_ids=row_ids,
-            offsets=[*accumulate(map(len, by_row), initial=0)],
+            offsets=[*accumulate((0 if row is None else len(row) for row in rows), initial=0)],
             ids=ids,
             perturbed=~passed if oov == "centroid" else ~passed & (ids >= 0),
             rows=rows,

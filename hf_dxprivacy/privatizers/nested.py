@@ -246,8 +246,11 @@ class NestedRow:
     ) -> Any:
         """Return the cell with other words in the places of its own; `join` makes each text."""
         root, places = self.copies.pop() if self.copies else self.path.copied(self.cell)
-        for (into, key), text, run in zip(places, self.texts, self.cut(words), strict=True):
-            into[key] = join(text, run)
+        start = 0
+        for (into, key), text in zip(places, self.texts, strict=True):
+            stop = start + len(text)
+            into[key] = join(text, words[start:stop])
+            start = stop
         return root[0]
 
     def cut(self, values: Sequence[Any]) -> Iterator[Sequence[Any]]:

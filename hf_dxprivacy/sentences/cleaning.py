@@ -59,13 +59,14 @@ def plain(sentence: str) -> str:
 
 
 def clean_sentences(
-    sentences: Iterable[str], words: tuple[int, int] = WORDS
+    sentences: Iterable[str], words: tuple[int, int] = WORDS, segmenter: str = "words"
 ) -> tuple[list[str], dict[str, int]]:
     """Leave out what a pool should not hold.
 
     Args:
         sentences: Public sentences; line breaks and runs of spaces become one space.
         words: The least and the largest number of words of a sentence.
+        segmenter: What splits them into words, as for `DxPrivatizer`.
 
     Returns:
         Those that stay, each once, in order; and how many were left out by reason: "length",
@@ -77,7 +78,7 @@ def clean_sentences(
     """
     if isinstance(sentences, str):
         raise InvalidTypeError("expected a sequence of sentences, got one string; pass a list")
-    reader, kept, reasons = RowReader(), dict[str, None](), Counter[str]()
+    reader, kept, reasons = RowReader(segmenter), dict[str, None](), Counter[str]()
     for sentence in sentences:
         if not isinstance(sentence, str):
             raise InvalidTypeError(f"expected sentences, got a {type(sentence).__name__}")

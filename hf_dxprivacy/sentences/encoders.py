@@ -17,6 +17,7 @@ from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.spaces.models import TransformersModel
 from hf_dxprivacy.spaces.reference import load, refer
 from hf_dxprivacy.text import RowReader
+from hf_dxprivacy.text.segmenters import WORDS, identity
 
 # a of smooth inverse frequency, a / (a + p(w)).
 SMOOTHING = 1e-3
@@ -77,6 +78,7 @@ class WordEncoder(SentenceEncoder):
     Args:
         space: An `EmbeddingSpace`, or the name of a stored one.
         weights: (V,) weights ≥ 0 by row. Without them a pool counts the words of its sentences.
+        segmenter: What splits texts, as for `DxPrivatizer`.
     """
 
     kind = "words"
@@ -85,6 +87,7 @@ class WordEncoder(SentenceEncoder):
         self,
         space: EmbeddingSpace | str | Path = "english",
         weights: NDArray[np.floating] | None = None,
+        segmenter: str = WORDS,
     ) -> None:
         if not isinstance(space, EmbeddingSpace):
             space = EmbeddingSpace.from_pretrained(space)
@@ -94,6 +97,7 @@ class WordEncoder(SentenceEncoder):
                 f"an array of shape {weights.shape}"
             )
         self.space = space
+        self.segmenter = identity(segmenter)
         self._weights = weights
 
     def fitted(self, sentences: Sequence[str]) -> "WordEncoder":
@@ -107,7 +111,7 @@ class WordEncoder(SentenceEncoder):
         # Words that do not occur are as rare as one that occurs once.
         shares = np.maximum(counts, 1.0) / max(1.0, counts.sum())
         weights = (SMOOTHING / (SMOOTHING + shares)).astype(np.float16)
-        return WordEncoder(self.space, weights)
+        return WordEncoder(self.space, weights, self.segmenter)
 
     def known_shares(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return the share of the words of each text that the space has, (m,)."""
@@ -132,7 +136,7 @@ class WordEncoder(SentenceEncoder):
 
     def _looked_up(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], ...]:
         """Return the rows of all known words, and how many of them, and words, each text has."""
-        reader = RowReader()
+        reader = RowReader(self.segmenter)
         rows = [reader.read_text(text) for text in texts]
         ids = look_up_rows(rows, self.space)
         before = np.append(0, np.cumsum(ids >= 0))
@@ -141,13 +145,16 @@ class WordEncoder(SentenceEncoder):
 
     @property
     def digest(self) -> str:
-        """Digest of the space."""
-        return self.space.digest
+        """Digest of the space, and of what splits texts."""
+        if self.segmenter == WORDS:
+            return self.space.digest
+        return hashlib.sha256(f"{self.space.digest} {self.segmenter}".encode()).hexdigest()
 
     @property
     def reference(self) -> dict[str, Any]:
-        """The space and its digest."""
-        return refer(self.space)
+        """The space and its digest; what splits texts, if that is not the usual."""
+        split = {} if self.segmenter == WORDS else {"segmenter": self.segmenter}
+        return refer(self.space) | split
 
     @property
     def tensors(self) -> dict[str, NDArray[Any]]:
@@ -159,7 +166,8 @@ class WordEncoder(SentenceEncoder):
         cls, reference: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]], access: HubOptions
     ) -> "WordEncoder":
         """Return an encoder as it was stored; the space must not have changed."""
-        return cls(load(reference, access), tensors.get("weights"))
+        segmenter = reference.get("segmenter", WORDS)
+        return cls(load(reference, access), tensors.get("weights"), segmenter)
 
 
 class TransformersEncoder(SentenceEncoder):

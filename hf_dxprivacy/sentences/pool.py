@@ -154,7 +154,8 @@ class SentencePool(Publishable):
         require_at_least(1, dimensions=dimensions)
         if labels is not None and not isinstance(sentences, str):
             sentences = list(sentences)
-        kept, left_out = clean_sentences(sentences, words)
+        known = encoder.encoder if isinstance(encoder, SentencePool) else encoder
+        kept, left_out = clean_sentences(sentences, words, getattr(known, "segmenter", "words"))
         label_of = None if labels is None else labelled_texts(map(plain, sentences), labels)
         like = encoder if isinstance(encoder, SentencePool) else None
         if isinstance(encoder, SentencePool):

@@ -13,7 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_dxprivacy import DxPrivatizer, EmbeddingSpace, SlotPrivatizer
+from hf_dxprivacy import (
+    DxPrivatizer,
+    EmbeddingSpace,
+    SentencePool,
+    SentencePrivatizer,
+    SlotPrivatizer,
+)
 from hf_dxprivacy.cli.main import main
 from hf_dxprivacy.errors import (
     ArtifactError,
@@ -22,6 +28,7 @@ from hf_dxprivacy.errors import (
     MissingExtraError,
 )
 from hf_dxprivacy.results import share_interval
+from hf_dxprivacy.sentences import WordEncoder
 from hf_dxprivacy.slots import ContentWordSelector
 from hf_dxprivacy.text import RowReader, segmenters
 from hf_dxprivacy.text.segmenters import identity
@@ -260,6 +267,26 @@ def test_maps_slots_and_files(chinese: EmbeddingSpace, tmp_path: Path) -> None:
     report = json.loads((tmp_path / "out.txt.report.json").read_text("utf-8"))
     assert report["options"]["segmenter"] == identity("jieba")
     assert main([*run, "--overwrite", "--segmenter", "icu"]) == 2
+
+
+def test_a_pool_of_chinese_sentences(chinese: EmbeddingSpace, tmp_path: Path) -> None:
+    chinese.save_pretrained(tmp_path / "space")
+    encoder = WordEncoder(tmp_path / "space", segmenter="jieba")
+    sentences = [
+        f"{a}在{b}学习{c}。" for a in "我他" for b in ("北京", "上海") for c in ("数学", "音乐")
+    ]
+    with pytest.raises(InvalidValueError, match="no sentence is left"):
+        SentencePool.from_sentences(sentences, encoder.space, progress=False)
+    pool = SentencePool.from_sentences(sentences, encoder, progress=False)
+    assert len(pool) == 8
+    assert pool.look_up(["我在北京学习数学！"]).tolist() == pool.look_up([sentences[0]]).tolist()
+    pool.save_pretrained(tmp_path / "pool")
+    loaded = SentencePool.from_pretrained(tmp_path / "pool")
+    assert loaded.encoder.digest == encoder.digest != encoder.space.digest
+    assert loaded.look_up(sentences).tolist() == pool.look_up(sentences).tolist()
+    privatizer = SentencePrivatizer(loaded, epsilon=1.0, language="zh", unit="sentence")
+    released = privatizer.privatize("我在北京学习历史。他喜欢音乐。")
+    assert released.count("。") == 2
 
 
 GERMAN = ("haus", "häuser", "straße", "Apfel", "EU", "grüße", "geht", "schön", "strasse")
