@@ -144,3 +144,11 @@ def test_the_best_of_many_equal_ones_is_not_said_to_keep_more() -> None:
         equal = [curve(f"m{k}", [0.2, 0.8], [0.6, 0.7], 400, 6 * seed + k) for k in range(6)]
         shown += "keeps more" in headline(equal, "accuracy", "x")
     assert shown <= 15
+
+
+def test_large_bounds_are_plain_numbers() -> None:
+    near = [curve(name, [0.1, 0.9], [0.7, 0.7], 50, 3) for name in ("tem", "krr")]
+    said = headline(
+        [*near, curve("laplace", [1083.0, 17231.0], [0.5, 0.6], 50, 6)], "accuracy", "x"
+    )
+    assert re.search(r"; laplace keeps 0\.\d\d at 1,080 to 0\.\d\d at 17,200, where ", said)
