@@ -97,9 +97,17 @@ class RedactingPrivatizer(DxPrivatizer):
         pieces = flat(rows)
         if any(isinstance(piece, TokenRow) for piece in pieces):
             raise InvalidTypeError(_TEXTS_ONLY)
-        texts = [text.detokenize(text.words) for text in pieces if text is not None]
-        found = iter(self.redact.spans(texts))
-        done = [(None, None) if text is None else _redacted(text, next(found)) for text in pieces]
+        present = [piece for piece in pieces if piece is not None]
+        texts = [text.detokenize(text.words) for text in present]
+        found = self.redact.spans(texts)
+        perturbed = np.ones(max(map(len, present), default=0), dtype=np.bool_)
+        changed = iter(
+            [
+                _redacted(text, whole, spans) if spans else (text, perturbed[: len(text)])
+                for text, whole, spans in zip(present, texts, found, strict=True)
+            ]
+        )
+        done = [(None, None) if piece is None else next(changed) for piece in pieces]
         left = iter([text for text, _ in done])
         redacted = [
             replace(row, texts=[*islice(left, len(row.texts))])
@@ -116,33 +124,28 @@ _TEXTS_ONLY = (
 )
 
 
-def _constant(label: str | None) -> str:
+def _constant(label: str) -> str:
     return f"<{label}>"
 
 
-def _redacted(text: TextRow, spans: Sequence[LabelledSpan]) -> tuple[TextRow, Mask]:
+def _redacted(text: TextRow, whole: str, spans: Sequence[Any]) -> tuple[TextRow, Mask]:
     """Return a text with one constant for each run of spans and the words that they touch."""
-    if not spans:
-        return text, np.ones(len(text), dtype=np.bool_)
-    places, whole = text.offsets(text.words), text.detokenize(text.words)
-    found = sorted((s for s in spans if s[0] < s[1]), key=lambda s: (s[0], -s[1], str(s[2])))
-    words, ends, starts, kept, done = list[str](), [0], list[int](), list[bool](), 0
-
-    def put(start: int, stop: int, word: str, perturbed: bool) -> None:
-        starts.append(start)
-        ends.append(stop)
-        words.append(word)
-        kept.append(not perturbed)
-
-    for start, stop, label, first, last in _runs(places, found):
-        for at in range(done, first):
-            put(*places[at], text.words[at], True)
-        put(start, stop, _constant(label), False)
-        done = last
-    for at in range(done, len(places)):
-        put(*places[at], text.words[at], True)
-    separators = [whole[a:b] for a, b in zip(ends, [*starts, len(whole)], strict=True)]
-    return TextRow(words, separators), ~np.array(kept, dtype=np.bool_)
+    places, found = text.offsets(text.words), sorted(span for span in spans if span[0] < span[1])
+    words, separators, constants, end, done = list[str](), list[str](), list[int](), 0, 0
+    last_words = (len(whole), len(whole), None, len(places), len(places))
+    for start, stop, label, first, last in [*_runs(places, found), last_words]:
+        if done < first:
+            separators += [whole[end : places[done][0]], *text.separators[done + 1 : first]]
+            words += text.words[done:first]
+            end = places[first - 1][1]
+        separators.append(whole[end:start])
+        if label is not None:
+            constants.append(len(words))
+            words.append(_constant(label))
+        end, done = stop, last
+    mask = np.ones(len(words), dtype=np.bool_)
+    mask[constants] = False
+    return TextRow(words, separators), mask
 
 
 def _runs(

@@ -3,6 +3,7 @@
 import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_at_
 from hf_dxprivacy.slots.selector import Mask, Rows, Selector, Words
 from hf_dxprivacy.slots.tags import OUTSIDE, chosen_labels, selects
 from hf_dxprivacy.spaces.models import EXTRA, TransformersModel
-from hf_dxprivacy.text import Span, TextRow, TokenRow
+from hf_dxprivacy.text import Row, Span, TextRow, TokenRow
 
 # Disclosure of every selector that reads the text.
 MISSED = (
@@ -103,17 +104,17 @@ def _masks(
     words: Words, find: Callable[[list[str]], Sequence[Iterable[Span]]]
 ) -> list[Mask | None]:
     """Return the words of each row that touch a span that is found in the rows' texts."""
-    located = [None if row is None else _locate(row) for row in words]
-    found = iter(find([row[0] for row in located if row is not None]))
+    read = [None if row is None else _texts_row(row) for row in words]
+    texts = [row.detokenize(row.words) for row in read if row is not None]
+    found = iter(find([text if isinstance(text, str) else _joined(text) for text in texts]))
     masks: list[Mask | None] = []
-    for row in located:
-        if row is None:
-            masks.append(None)
-            continue
-        mask = np.zeros(len(row[1]), dtype=np.bool_)
-        for first, last in touched(row[1], next(found)):
-            mask[first:last] = True
+    for row in read:
+        mask = None if row is None else np.zeros(len(row), dtype=np.bool_)
         masks.append(mask)
+        if row is None or mask is None or not (spans := [*next(found)]):
+            continue
+        for first, last in touched(_places(row), spans):
+            mask[first:last] = True
     return masks
 
 
@@ -132,16 +133,22 @@ def touched(places: Sequence[Span], spans: Iterable[Span]) -> list[tuple[int, in
     return ranges
 
 
-def _locate(words: Sequence[str]) -> tuple[str, list[Span]]:
-    """Return the text of a row, and where its words are in it."""
-    if isinstance(words, TextRow):
-        return words.detokenize(words.words), words.offsets(words.words)
-    if not isinstance(words, TokenRow):
-        words = TokenRow(list(words), [*range(len(words))], [*words])
-    tokens = [token or "" for token in words.tokens]
-    stops = np.cumsum([len(token) + 1 for token in tokens], dtype=np.int64) - 1
-    places = [(int(stops[p]) - len(tokens[p]), int(stops[p])) for p in words.positions]
-    return " ".join(tokens), places
+def _texts_row(words: Sequence[str]) -> Row:
+    if isinstance(words, (TextRow, TokenRow)):
+        return words
+    return TokenRow(list(words), [*range(len(words))], [*words])
+
+
+def _joined(tokens: Sequence[str | None]) -> str:
+    return " ".join(token or "" for token in tokens)
+
+
+def _places(row: Row) -> list[Span]:
+    """Return where the words of a row are in its text."""
+    if isinstance(row, TextRow):
+        return row.offsets(row.words)
+    stops = [*accumulate(len(token or "") + 1 for token in row.tokens)]
+    return [(stops[p] - 1 - len(row.tokens[p] or ""), stops[p] - 1) for p in row.positions]
 
 
 class NerSelector(Selector):

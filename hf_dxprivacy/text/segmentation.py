@@ -110,13 +110,12 @@ class TextRow(_Words):
 
     def offsets(self, words: Sequence[str | None]) -> list[Span]:
         """Return the character offsets of the words in `detokenize(words)`; None has none."""
-        spans, end = [], 0
-        for separator, word in zip(self.separators, words, strict=False):
-            start = end + len(separator)
-            end = start + len(word or "")
-            if word is not None:
-                spans.append((start, end))
-        return spans
+        lengths = [0] * (2 * len(words))
+        lengths[0::2] = map(len, self.separators[: len(words)])
+        lengths[1::2] = [len(word or "") for word in words]
+        ends = [*accumulate(lengths)]
+        places = zip(ends[0::2], ends[1::2], words, strict=True)
+        return [(start, end) for start, end, word in places if word is not None]
 
 
 @dataclass(frozen=True, repr=False, slots=True)
