@@ -1,4 +1,4 @@
-"""What the adapters for Presidio and spaCy cost by themselves, beside `Dataset.map` over the same texts.
+"""What the adapters for Presidio and spaCy cost by themselves, beside `Dataset.map`.
 
 Own microseconds are those of a release through the adapter, less those of the other tool and those
 of a privatizer that is told the same spans. Of one process and the processor; the least of many

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.batch import Mask
 from hf_dxprivacy.privatizers.nested import NestedRow, flat, joined_masks
+from hf_dxprivacy.privatizers.released_words import ReleasedWords, require_texts
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.slots import SpanSelector
 from hf_dxprivacy.slots.span_selectors import LabelledSpan, touched
@@ -89,6 +90,19 @@ class RedactingPrivatizer(DxPrivatizer):
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"redact": self.redact.to_dict()}
+
+    def _read_release(self, released: Any, masks: Any) -> tuple[ReleasedWords, bool]:
+        """See base class; what a constant stood for was none of its words."""
+        found, single = super()._read_release(released, masks)
+        rows = map(self._reader.read, require_texts(released)[0])
+        constants = [
+            word in (self.redact.labels or ()) and a.endswith("<") and b.startswith(">")
+            for row in rows
+            if isinstance(row, TextRow)
+            for word, (a, b) in zip(row.words, pairwise(row.separators), strict=True)
+        ]
+        found.known[np.flatnonzero(constants)] = 0.0
+        return found, single
 
     def _select(
         self, rows: Sequence[Any], batch: Mapping[str, Any] | None

@@ -6,7 +6,7 @@ from typing import Any
 
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import InvalidValueError, require_at_least
-from hf_dxprivacy.integrations.tools import ToolSelector, pipeline_digest
+from hf_dxprivacy.integrations._tools import ToolSelector, pipeline_digest
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
 _spacy = require("spacy", "spacy")

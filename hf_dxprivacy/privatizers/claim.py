@@ -129,7 +129,7 @@ def _require_plausible(privatizer: "Privatizer", name: str, path: str, cells: li
     Of originals in English 5 % of the words and more are none of a built-in space. Of releases,
     which are cut into words anew, less than one in a thousand, and as many as of the vocabulary.
     """
-    anything_may = ("_selector", "refill", "label_column")
+    anything_may = ("_selector", "redact", "refill", "label_column")
     if any(getattr(privatizer, each, None) for each in anything_may):
         return
     if EACH in path:

@@ -16,7 +16,7 @@ from datasets.fingerprint import Hasher
 
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace, SlotPrivatizer
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, MissingExtraError
-from hf_dxprivacy.integrations import tools
+from hf_dxprivacy.integrations import _tools
 from hf_dxprivacy.integrations.redaction import RedactingPrivatizer
 from hf_dxprivacy.text import RowReader
 
@@ -222,7 +222,7 @@ def test_a_process_without_the_engine(parts: Any, monkeypatch: pytest.MonkeyPatc
     """As one that was started anew, where nothing has been made yet."""
     sources = parts.make(), parts.make
     states = [pickle.dumps(parts.PresidioSelector(each, ["PERSON"])) for each in sources]
-    monkeypatch.setattr(tools, "_TOOLS", {})
+    monkeypatch.setattr(_tools, "_TOOLS", {})
     lost, found = map(pickle.loads, states)
     with pytest.raises(InvalidValueError, match="give PresidioSelector a function that makes one"):
         lost.spans(["Waab"])
@@ -232,7 +232,7 @@ def test_a_process_without_the_engine(parts: Any, monkeypatch: pytest.MonkeyPatc
 def test_a_function_that_makes_another_engine(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["Waab"]
     selector = parts.PresidioSelector(lambda: parts.make(names))
-    monkeypatch.setattr(tools, "_TOOLS", {})
+    monkeypatch.setattr(_tools, "_TOOLS", {})
     names.append("Waac")
     with pytest.raises(InvalidValueError, match="makes another one in this process"):
         selector.spans(["Waab"])

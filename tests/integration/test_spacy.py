@@ -14,7 +14,7 @@ from datasets import Dataset
 
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace, SlotPrivatizer
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, MissingExtraError
-from hf_dxprivacy.integrations import tools
+from hf_dxprivacy.integrations import _tools
 from hf_dxprivacy.integrations.redaction import RedactingPrivatizer
 from hf_dxprivacy.text import RowReader
 
@@ -198,7 +198,7 @@ def test_map_in_several_processes(
         assert all(text.startswith("<PERSON> wa") for text in texts[3::4])
     states = [pickle.dumps(selector_of(source)) for source in (with_people(), with_people)]
     assert max(map(len, states)) < 1000
-    monkeypatch.setattr(tools, "_TOOLS", {})
+    monkeypatch.setattr(_tools, "_TOOLS", {})
     with pytest.raises(InvalidValueError, match="give SpacySelector a function that makes one"):
         pickle.loads(states[0]).spans([TEXT])
     assert len(pickle.loads(states[1]).spans([TEXT])[0]) == 2

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -174,9 +175,20 @@ def test_it_says_what_it_does(redacting: Redacting) -> None:
         "Nothing here bounds how often that happens.",
     ):
         assert sentence in str(stated)
-    chances = redacting(1.0, mechanism="krr").posterior("waaa <PERSON> waab")
-    assert [word for word, *_ in chances] == ["waaa", "PERSON", "waab"]
-    assert chances[1].probability in (None, 0.0)
+
+
+def test_its_release_says_nothing_of_what_a_constant_stood_for() -> None:
+    """Nor does a card take it for an original: "person" is a word of the space, "CARD" is none."""
+    privatizer = RedactingPrivatizer(
+        "english", "hierarchical", 1.5, redact=SpanSelector(find, ["CARD", "PERSON"])
+    )
+    chances = privatizer.posterior(["soup <PERSON> person", None, "<CARD>"])
+    assert [word for word, *_ in chances[0]] == ["soup", "PERSON", "person"]
+    assert (chances[0][1].probability, chances[2][0].probability) == (0.0, 0.0)
+    assert chances[0][2].probability > 0.2
+    rows = Dataset.from_dict({"text": [f"Waab {CARD}"] * 30})
+    card = privatizer.dataset_card(rows.map(privatizer, batched=True))
+    assert "how many spans are redacted, as what, and between which words" in str(card)
 
 
 def test_counts(redacting: Redacting) -> None:
