@@ -71,5 +71,6 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
         )
 
     lines = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in body)
-    table = f'<table style="border-collapse: collapse; margin: .3em 0"><tr>{row(head, "th")}</tr>'
-    return f'<div style="overflow-x: auto">{table}{lines}</table></div>'
+    style = "border-collapse: collapse; margin: .3em 0; font: inherit"
+    table = f'<table style="{style}"><tr>{row(head, "th")}</tr>{lines}</table>'
+    return f'<div style="overflow-x: auto">{table}</div>'

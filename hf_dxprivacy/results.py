@@ -91,7 +91,7 @@ class Results(Shown, tuple[Result, ...]):
         return f"Results({len(self)})\n{self.to_markdown()}"
 
     def _shown(self) -> str:
-        return f"{len(self)} measurements\n{self.to_markdown()}"
+        return f"Results: {len(self)}\n{self.to_markdown()}"
 
     def where(self, **values: Any) -> "Results":
         """Return the measurements whose fields have these values."""

@@ -106,7 +106,7 @@ def test_what_was_found_out(space: EmbeddingSpace) -> None:
     suggested = suggest_epsilon(space, "tem", max_nw=0.9, progress=False)
     assert "N_w ≤ 0.9" in read(suggested).text
     results = Results([Result.of("guess", EVIL, Interval(0.5, 0.4, 0.6), dataset="mail")])
-    assert "1 measurements\ntask\n" in read(results).text
+    assert "Results: \n1\ntask\n" in read(results).text
     assert EVIL in read(results).text
     assert read(Results()).tags.count("td") == 0
     assert "ε" in read(PrivacyBudget(3.0)).text
