@@ -36,10 +36,10 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
 
-# The site, into site/: open site/index.html, or serve it: python -m http.server --directory site
+# The site, into site/.
 docs: $(VENV)/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-	@echo site/index.html
+	@echo "site/index.html; with search: python -m http.server --directory site"
 
 # Runs docs/notebooks, and stores what they print.
 notebooks: $(VENV)/.dev
