@@ -272,7 +272,7 @@ def word_list(choice: str) -> "str | frozenset[str] | None":
     """
     if choice in ("none", "english"):
         return None if choice == "none" else choice
-    from hf_dxprivacy.files.readers import read_words
+    from hf_dxprivacy.files.text_rows import read_words
 
     try:
         return read_words(Path(choice))

@@ -147,7 +147,7 @@ def _relations(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
 
 
 def _counted(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
-    from hf_dxprivacy.files.readers import read_words
+    from hf_dxprivacy.files.text_rows import read_words
     from hf_dxprivacy.spaces import EmbeddingSpace
     from hf_dxprivacy.training import read_webisadb
     from hf_dxprivacy.training.webisadb import webisadb_origin

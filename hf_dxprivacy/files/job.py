@@ -27,7 +27,8 @@ from hf_dxprivacy.errors import (
     describe_columns,
     require_at_least,
 )
-from hf_dxprivacy.files.readers import Batch, Reader
+from hf_dxprivacy.files.readers import Reader
+from hf_dxprivacy.files.text_rows import Batch
 from hf_dxprivacy.files.writers import write_rows
 from hf_dxprivacy.privatizers import text_privatizer
 from hf_dxprivacy.privatizers.batch import TextCounts, WordCounts

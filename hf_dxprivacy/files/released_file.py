@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
-from hf_dxprivacy.files.readers import DELIMITERS, Columns, Input, open_reader
+from hf_dxprivacy.files.readers import Columns, Input, open_reader
+from hf_dxprivacy.files.text_rows import DELIMITERS
 from hf_dxprivacy.hub import ReleasedDataset, atomic_write
 from hf_dxprivacy.hub.artifact import read_json
 from hf_dxprivacy.hub.released_dataset import CLAIMED, DATA, SHOWN_ROWS, Part, sha256_of

@@ -16,15 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hf_dxprivacy.errors import InvalidValueError, describe_column
-from hf_dxprivacy.files.readers import (
-    DELIMITERS,
-    ENDINGS,
-    FEW_ROWS,
-    STANDARD,
-    Batch,
-    Input,
-    Reader,
-)
+from hf_dxprivacy.files.readers import ENDINGS, FEW_ROWS, STANDARD, Input, Reader
+from hf_dxprivacy.files.text_rows import DELIMITERS, Batch
 
 # A row group is written when this much has come together.
 ROW_GROUP_BYTES, ROW_GROUP_ROWS = 1 << 25, 1 << 17

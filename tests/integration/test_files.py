@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.files import readers
+from hf_dxprivacy.files import text_rows
 from hf_dxprivacy.files.job import privatize_rows
 from hf_dxprivacy.files.readers import (
     BATCH_BYTES,
@@ -178,7 +178,7 @@ def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A gzip file of a few kilobytes may hold a line of gigabytes."""
-    monkeypatch.setattr(readers, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(text_rows, "LONGEST_LINE", 1 << 20)
     (tmp_path / "in.txt.gz").write_bytes(gzip.compress(b"short\n" + b"a" * LIMIT))
     tracemalloc.start()
     try:
