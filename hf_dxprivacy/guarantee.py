@@ -160,8 +160,8 @@ def nested_disclosures(
     sentences = [
         f"Not covered, released as it is: all of column {column!r} but the texts at {path!r}. That "
         "is how many messages and parts there are and which have no text, roles, names, times, "
-        "reasoning in fields of its own, calls of tools with their arguments, images, and every "
-        "other field; they may quote the texts."
+        "reasoning in fields of its own, calls of tools with their arguments, results of tools in "
+        "parts of their own, images, and every other field; they may quote the texts."
         for column, path in paths.items()
     ]
     sentences.append(

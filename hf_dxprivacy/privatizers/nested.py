@@ -53,9 +53,9 @@ class TextPath:
         self.path, self.roles = path, roles
         self.column = found[1]
         self._steps = tuple(re.findall(r"\[\]|[^.\[\]]+", found[2]))
-        # Texts of named roles and of others that this copy has read, and whether a warning was
-        # given.
-        self._seen = [0, 0, False]
+        # Texts of named roles and of others that this copy has read, and whether warnings of roles
+        # and of parts were given.
+        self._seen = [0, 0, False, False]
 
     def __reduce__(self) -> tuple[type["TextPath"], tuple[Any, ...]]:
         # Without what was seen, on which no fingerprint may depend.
@@ -180,6 +180,13 @@ class TextPath:
                 "there is a part of type 'text' without a 'text': "
                 f"{describe_columns([*part], 'text', 'key')}; put its text under that key"
             )
+        if not self._seen[3] and isinstance(part.get("content"), (str, list)) and part["content"]:
+            self._seen[3] = True
+            logger.warning(
+                "there are parts at %r with a content of their own, as results of tools have; they "
+                "are RELEASED AS THEY ARE; remove them first if they may quote the texts",
+                self.path,
+            )
         return part
 
     def _covers(self, role: str | None) -> bool:
@@ -203,7 +210,7 @@ class TextPath:
     def _note(self, covered: int) -> None:
         """Warn once if no text of a named role has occurred among many."""
         self._seen[0] += covered
-        if self.roles and not any(self._seen[::2]) and self._seen[1] >= NOTED_TEXTS:
+        if self.roles and not any(self._seen[:3:2]) and self._seen[1] >= NOTED_TEXTS:
             self._seen[2] = True
             logger.warning(
                 "the first %d texts at %r are of none of the roles %s, and are RELEASED AS THEY "

@@ -353,7 +353,7 @@ class DxPrivatizer(Privatizer):
     ) -> EncodedText:
         read: Callable[[Any], Any] = self._reader.read
         if path is not None:
-            name, read = str(path), partial(path.read, read)
+            name, read = str(path), partial(path.read, self._reader.read_text)
         rows, masks = self._select(row_ids.read(cells, name, read), batch)
         return EncodedText.encode(
             *(name, rows, row_ids, self.mechanism.space),

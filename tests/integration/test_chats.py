@@ -12,9 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset, concatenate_datasets, load_dataset
 
-from hf_dxprivacy import DxPrivatizer, EmbeddingSpace, SentencePrivatizer, publishable
+from hf_dxprivacy import (
+    DxPrivatizer,
+    EmbeddingSpace,
+    SentencePrivatizer,
+    SlotPrivatizer,
+    publishable,
+)
 from hf_dxprivacy.cli.main import main
 from hf_dxprivacy.distributed.rows import Job
+from hf_dxprivacy.slots import ContentWordSelector
 from small_pools import SENTENCES, small_pool
 
 SEED = 1 << 90
@@ -218,6 +225,48 @@ def test_processes_and_batches_do_not_change_a_seeded_release(stored: Path, tmp_
         assert run(stored, source, tmp_path / "out.jsonl", "--seed", str(SEED), *more) == 0
         released.append((tmp_path / "out.jsonl").read_bytes())
     assert released[0] == released[1] == released[2] != source.read_bytes()
+
+
+def test_preferences_as_texts_and_as_messages_go_through_the_program(
+    stored: Path, tmp_path: Path
+) -> None:
+    """TRL knows a prompt, and what was chosen, as texts and as lists of messages."""
+    said = [{"role": "assistant", "content": "waab " * 20}]
+    line = {"prompt": "waac " * 20, "chosen": said, "rejected": said, "score": 1.5}
+    rows = Dataset.from_list([line] * 3)
+    rows.to_json(tmp_path / "x.jsonl")
+    rows.to_parquet(tmp_path / "x.parquet")
+    columns = ["--text-column", "prompt", "--text-column", "chosen[].content"]
+    columns += ["--text-column", "rejected[].content"]
+    for ending in ("jsonl", "parquet"):
+        out, source = tmp_path / f"out.{ending}", tmp_path / f"x.{ending}"
+        command = ["privatize", str(source), "--output", str(out), "--space", str(stored), *columns]
+        assert main([*command, "--mechanism", "tem", "--epsilon", "0.5"]) == 0
+        loader = Dataset.from_parquet if ending == "parquet" else Dataset.from_json
+        released = loader(str(out), cache_dir=str(tmp_path / "cache"))
+        assert released.features == rows.features
+        for row in released:
+            texts = [row["prompt"], row["chosen"][0]["content"], row["rejected"][0]["content"]]
+            assert len({*texts, line["prompt"], said[0]["content"]}) == 5
+            assert all(len(text.split()) == 20 for text in texts)
+            assert (row["score"], row["chosen"][0]["role"]) == (1.5, "assistant")
+
+
+def test_slots_of_messages(rows: Dataset, euclidean_space: EmbeddingSpace) -> None:
+    privatizer = SlotPrivatizer(
+        *(euclidean_space, "tem", 1e-6), selector=ContentWordSelector(["waab"]),
+        text_column=PATH, roles=("user",),
+    )  # fmt: skip
+    stream = rows.to_iterable_dataset().map(privatizer, batched=True, batch_size=3)
+    for released in (rows.map(privatizer, batched=True, num_proc=2), stream):
+        changed = 0
+        for before, after in zip(rows, released, strict=True):
+            for mine, theirs in zip(before["messages"], after["messages"], strict=True):
+                assert {**theirs, "content": mine["content"]} == mine
+                assert mine["role"] == "user" or theirs == mine
+                assert mine["content"] != "Waab, waac!" or theirs["content"].startswith("Waab, ")
+                changed += theirs != mine
+        assert changed > 5
 
 
 def test_json_in_parquet_goes_through_the_program(stored: Path, tmp_path: Path) -> None:

@@ -180,6 +180,24 @@ def test_roles_that_never_occur_are_reported_once(
     assert SECRET not in caplog.text
 
 
+def test_results_of_tools_in_parts_stay_in_clear_and_are_reported_once(
+    euclidean_space: EmbeddingSpace, caplog: pytest.LogCaptureFixture
+) -> None:
+    parts = [
+        {"type": "tool_result", "tool_use_id": "t1", "content": SECRET},
+        {"type": "text", "text": "waab"},
+    ]
+    privatizer = chats(euclidean_space, roles="user")
+    batch = {"messages": [[{"role": "user", "content": parts}]] * 3}
+    for _ in range(2):
+        for (message,) in privatizer(batch, range(3))["messages"]:
+            assert message["content"][0] == parts[0]
+            assert message["content"][1]["text"] in euclidean_space
+    assert caplog.text.count("with a content of their own, as results of tools have") == 1
+    assert SECRET not in caplog.text
+    assert "results of tools in parts of their own" in str(privatizer.guarantee)
+
+
 def test_arguments_that_do_not_fit(euclidean_space: EmbeddingSpace) -> None:
     for options, message in [
         ({"text_column": "text", "roles": "user"}, "is for texts within a column"),
