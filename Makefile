@@ -36,9 +36,9 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
 
-# The site, into site/.
+# The site, into site/. Not with --quiet, which hides warnings from --strict too.
 docs: $(VENV)/.docs
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "site/index.html; with search: python -m http.server --directory site"
 
 # Runs docs/notebooks, and stores what they print.

@@ -35,21 +35,39 @@ def public() -> list[tuple[str, str]]:
     return found
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", folder],
-        cwd=ROOT,
+def build(root: Path, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Build a site as `make docs` does: not with --quiet, which hides warnings from --strict."""
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
+        cwd=root,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         encoding="utf-8",
         timeout=PATIENCE,
         check=False,
     )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    done = build(ROOT, folder)
     assert done.returncode == 0, done.stderr
-    assert (done.stdout, done.stderr) == ("", "")
+    assert re.findall(r"WARNING|ERROR|Deprecat", done.stdout + done.stderr) == []
     return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("link", ["missing.md", "index.md#missing", "/index.md", "folder/"])
+def test_a_broken_link_fails(link: str, tmp_path: Path) -> None:
+    """With the validation of the site, without its theme and plugins."""
+    lines = (ROOT / "mkdocs.yml").read_text("utf-8").split("validation:")[1].split("hooks:")[0]
+    (tmp_path / "mkdocs.yml").write_text(f"site_name: x\nvalidation:{lines}", "utf-8")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.md").write_text(f"# Title\n\n[link]({link})\n", "utf-8")
+    done = build(tmp_path, tmp_path / "site")
+    assert done.returncode == 1
+    assert f"'{link}'" in done.stderr
 
 
 def test_every_page_has_a_place_in_the_navigation() -> None:
