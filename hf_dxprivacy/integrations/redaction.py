@@ -144,7 +144,9 @@ def _constant(label: str) -> str:
 
 def _redacted(text: TextRow, whole: str, spans: Sequence[Any]) -> tuple[TextRow, Mask]:
     """Return a text with one constant for each run of spans and the words that they touch."""
-    places, found = text.offsets(text.words), sorted(span for span in spans if span[0] < span[1])
+    places = text.offsets(text.words)
+    inside = ((max(start, 0), min(stop, len(whole)), label) for start, stop, label in spans)
+    found = sorted(span for span in inside if span[0] < span[1])
     words, separators, constants, end, done = list[str](), list[str](), list[int](), 0, 0
     last_words = (len(whole), len(whole), None, len(places), len(places))
     for start, stop, label, first, last in [*_runs(places, found), last_words]:

@@ -66,6 +66,7 @@ def spans_of(*spans: tuple[int, int, str]) -> SpanSelector:
         ([(4, 5, "A")], "waaa<A>waab, (waac) waad"),
         ([(3, 3, "A"), (5, 1, "B")], "waaa waab, (waac) waad"),
         ([(0, 99, "A")], "<A>"),
+        ([(-9, 4, "A"), (99, 120, "B"), (18, 99, "B")], "<A> waab, (waac) <B>"),
         ([(0, 4, "C")], "waaa waab, (waac) waad"),
     ],
 )
