@@ -21,7 +21,7 @@ from hf_dxprivacy.report.card_measurements import epsilon_grid, ready_mechanism
 from hf_dxprivacy.sentences import SentencePool, split_sentences
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
-from hf_dxprivacy.text import RowReader
+from hf_dxprivacy.text import RowReader, TokenRow
 
 # Positions of the slider between its ends, and what is offered before other mechanisms.
 POSITIONS = 60
@@ -142,12 +142,12 @@ def release_text(text: str, mechanism: Mechanism) -> Released:
     """
     space = mechanism.space
     privatizer = DxPrivatizer(space, mechanism)
-    reader = RowReader()
-    row = reader.read_text(text)
+    row = RowReader().read_text(text)
     # A list of tokens comes back word for word, whatever the vocabulary has in its words.
     outputs = [str(token) for token in privatizer.privatize([row.words])[0] or ()]
     before = look_up_rows([row], space)
-    after = read_words([reader.read(outputs)], space, None, frozenset(), "centroid", "lower").ids
+    new = TokenRow(outputs, [*range(len(outputs))], [*outputs])  # also punctuation that came out
+    after = read_words([new], space, None, frozenset(), "centroid", "lower").ids
     # A random word of a shape is drawn afresh, and never the original one.
     same = [
         row >= 0 and not space.is_shape[row] and space.words[row] == word

@@ -211,3 +211,12 @@ def test_sentences_are_released_one_by_one(euclidean_space: EmbeddingSpace) -> N
     assert release.cards[0].posterior == pytest.approx(1.0)
     assert "per sentence" in release.guarantee
     assert shares_of_ten("Waaa waac waae!", mechanism, pool) == [10, 0, 0]
+
+
+def test_punctuation_of_a_vocabulary_comes_out_as_words_of_the_page() -> None:
+    """GloVe and fastText have some; a list of tokens that holds them is read word by word."""
+    vectors = np.random.default_rng(0).normal(size=(4, 3))
+    space = EmbeddingSpace.from_vectors(["a", "b", ",", "，"], vectors)
+    shown = [release_text("a b a b a b", create_mechanism("krr", space, 0.01)) for _ in range(5)]
+    cards = [card for each in shown for card in each.cards]
+    assert {",", "，"} & {card.released for card in cards}
