@@ -23,6 +23,9 @@ class Shown:
     def _shown(self) -> str:
         return str(self)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {str(self).partition(chr(10))[0]}>"
+
     def _repr_html_(self) -> str:
         """Return what prints, for a notebook: tables as tables, details folded."""
         return as_html(self._shown())

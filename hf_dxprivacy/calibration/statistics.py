@@ -50,7 +50,7 @@ class Summary(Shown):
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PrivacyStatistics(Shown):
     """Privacy statistics N_w, S_w and K_w of m words under a mechanism.
 

@@ -210,7 +210,7 @@ WIDE, CERTIFIED, OWN = (0.25, 512.0), (1.0, 16.0), (0.25, 32.0)
 STEPS_PER_OCTAVE = 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Suggestion(Shown):
     """The largest ε of a grid at which all words looked at meet the targets.
 

@@ -61,7 +61,7 @@ class Step:
         ]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sweep(Shown):
     """One mechanism at several ε, in ascending order, on the same words.
 

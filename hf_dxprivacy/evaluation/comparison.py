@@ -109,7 +109,7 @@ class Compared:
         return values | {"figures": {k: list(v) for k, v in self.figures.items()}}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Shown):
     """What mechanisms cost and hide on some texts. Prints as a table; computed from private data.
 

@@ -140,3 +140,12 @@ def test_lines_tables_and_lists() -> None:
     assert "<li>one</li><li>two</li>" in html
     assert html.endswith("<div>more &lt;b&gt;</div></details></div>")
     assert "<details>" not in as_html(text)
+
+
+def test_a_representation_is_one_short_line_without_all_figures(space: EmbeddingSpace) -> None:
+    found = sweep(space, "tem", [1.0, 2.0], words=["b", "e"], runs=20, progress=False)
+    statistics = privacy_statistics(found.mechanism, words=["b", "e"], runs=20)
+    for shown, name in ((found, "Sweep"), (statistics, "PrivacyStatistics")):
+        assert repr(shown).startswith(f"<{name}: ")
+        assert "\n" not in repr(shown)
+        assert len(repr(shown)) < 200
