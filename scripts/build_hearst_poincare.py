@@ -27,7 +27,6 @@ from hf_dxprivacy.training.poincare import train_space
 from hf_dxprivacy.training.webisadb import webisadb_origin
 from hf_dxprivacy.training.wordnet import (
     DEFAULT_PATH,
-    LICENCE_FILE,
     Morphology,
     is_word,
     read_licence,
@@ -35,7 +34,7 @@ from hf_dxprivacy.training.wordnet import (
 )
 
 ARTIFACTS = Path(__file__).resolve().parents[1] / "artifacts"
-NAMES = {10: "hearst-poincare", 100: "hearst-poincare-100d"}
+NAME = "hearst-poincare"
 SOURCE = {
     "source": "Hearst patterns in Wikipedia and Gigaword (Roller, Kiela and Nickel, ACL 2018)",
     "licence": "cc-by-nc-4.0",
@@ -54,7 +53,8 @@ and a tree over them computed from the pairs; the pairs themselves are not part 
 files of this folder are under the same licence: they may be shared and changed with attribution,
 and not for commercial purposes. They come without warranty of any kind.
 
-Which words are plurals comes from WordNet 3.0, whose licence is in LICENSE-WordNet.txt.
+Which words are plurals comes from WordNet 3.0, under this licence:
+
 """
 FILTERS: dict[str, Any] = {
     "min_frequency": 2,
@@ -64,9 +64,25 @@ FILTERS: dict[str, Any] = {
     "acyclic": True,
     "connected": True,
 }
-RECIPE = PoincareConfig(
-    epochs=300, learning_rate=0.04, burn_in=10, burn_in_rate=0.08, negatives=200, refinement=60
-)
+# More dimensions tell nodes apart sooner.
+RECIPES = {
+    10: PoincareConfig(
+        epochs=300,
+        learning_rate=0.04,
+        burn_in=10,
+        burn_in_rate=0.08,
+        negatives=200,
+        refinement=60,
+    ),
+    100: PoincareConfig(
+        epochs=60,
+        learning_rate=0.08,
+        burn_in=5,
+        burn_in_rate=0.08,
+        negatives=100,
+        refinement=20,
+    ),
+}
 
 
 def read(paths: Iterable[Path]) -> WebIsADB:
@@ -101,6 +117,15 @@ def with_plurals(relations: Relations, words: Iterable[str], morphology: Morphol
     return Relations.from_names(pairs, order)
 
 
+def rounded(space: EmbeddingSpace) -> EmbeddingSpace:
+    """Return the space as it is stored, in single precision, at unit distance."""
+    vectors = space.vectors.astype(np.float32)
+    step = EmbeddingSpace.from_vectors(space.words, vectors, "poincare").unit_distance
+    return EmbeddingSpace.from_vectors(
+        space.words, vectors, "poincare", 1.0 / step, space.provenance
+    )
+
+
 def main() -> int:
     """Read, train and save."""
     arguments = parse_arguments()
@@ -110,20 +135,20 @@ def main() -> int:
     relations = with_plurals(found, words, read_morphology(arguments.wordnet))
     origin = webisadb_origin(found, FILTERS)
     if not arguments.also:
-        origin |= SOURCE
+        licence = LICENCE + read_licence(arguments.wordnet)
+        origin |= SOURCE | {"licence_file": "LICENSE", "licence_text": licence}
     plurals = f"{len(relations.nodes) - len(found.nodes)} plurals, by WordNet 3.0"
     origin |= {"added": plurals, "script": f"scripts/{Path(__file__).name}", "versions": versions()}
     for dim in arguments.dims:
-        name = NAMES.get(dim, f"hearst-poincare-{dim}d")
+        name = NAME if dim == min(RECIPES) else f"{NAME}-{dim}d"
         space = train_space(
-            *(relations, dim, RECIPE),
+            *(relations, dim, RECIPES[dim]),
             provenance=origin,
             threads=arguments.threads,
             checkpoint=arguments.checkpoints and arguments.checkpoints / f"{name}.npz",
         )
-        licences = {"LICENSE": LICENCE, LICENCE_FILE: read_licence(arguments.wordnet)}
         folder = arguments.output / name
-        save(space.build_hierarchy(), folder, np.float32, {} if arguments.also else licences)
+        save(rounded(space).build_hierarchy(), folder, np.float32, {})
         EmbeddingSpace.from_pretrained(folder).write_card(folder)
     return 0
 
@@ -135,7 +160,7 @@ def parse_arguments() -> argparse.Namespace:
     add("pairs", type=Path, help="hearst_counts.txt.gz")
     add("--also", type=Path, nargs="+", default=[], help="files to add up with it")
     add("--wordnet", default=DEFAULT_PATH, help="folder of the database (%(default)s)")
-    add("--dims", type=int, nargs="+", default=[10], help="of the balls (%(default)s)")
+    add("--dims", type=int, nargs="+", choices=RECIPES, default=[10], help="of the balls")
     add("--threads", type=int, default=1, help="with 1 (default) the result is reproducible")
     add("--checkpoints", type=Path, help="folder from which an interrupted training goes on")
     add("--output", type=Path, default=ARTIFACTS, help="folder for the spaces (%(default)s)")

@@ -175,6 +175,7 @@ def write_card(
     *,
     license: str | None,
     name: str,
+    provenance: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the card of a privatizer, or of a selector of slots.
 
@@ -188,9 +189,10 @@ def write_card(
         guarantee: The guarantee as it prints.
         license: This and `name` are as for `space_card`.
         name: See there.
+        provenance: Of the space of a privatizer, whose licence is the default.
     """
     tags = PRIVATIZER_TAGS if kind == "privatizer" else SELECTOR_TAGS
-    card = _card(f"{kind}.md", tags, license, name, **shown, guarantee=guarantee)
+    card = _card(f"{kind}.md", tags, license, name, provenance, **shown, guarantee=guarantee)
     atomic_write(folder / README, [card.encode()])
 
 

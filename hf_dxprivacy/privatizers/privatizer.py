@@ -499,10 +499,15 @@ class Privatizer(SetOnce, Publishable, Shown):
         }
         # The card is about what is loaded from here, which has no seed or key.
         guarantee = str(self.with_noise(None).guarantee)
-        cards.write_card(folder, "privatizer", shown, guarantee, license=license, name=name)
+        cards.write_card(
+            *(folder, "privatizer", shown, guarantee),
+            license=license,
+            name=name,
+            provenance=self.space.provenance,
+        )
 
     def _check_publishable(self, license: str | None) -> None:
-        cards.require_licence(license, {})
+        cards.require_licence(license, self.space.provenance)
         space = self.config.space
         if space["commit"] is None and not is_builtin(space["name"]):
             raise InvalidValueError(

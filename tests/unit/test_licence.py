@@ -1,9 +1,11 @@
 """Licences: what is refused, and what a header says."""
 
 import re
+from pathlib import Path
 
 import pytest
 
+from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub.cards import (
     HUB_LICENCES,
@@ -90,3 +92,16 @@ def test_header(
 def test_names_are_those_of_the_hub() -> None:
     assert {"mit", "pddl", "cc-by-nc-sa-3.0", "unknown", "other"} <= HUB_LICENCES
     assert all(re.fullmatch(r"[a-z0-9.+-]+", name) for name in HUB_LICENCES)
+
+
+def test_a_privatizer_has_the_licence_of_its_space_unless_told(tmp_path: Path) -> None:
+    vectors, provenance = [[0.0], [1.0], [3.0]], {"licence": "cc-by-nc-4.0"}
+    space = EmbeddingSpace.from_vectors(["a", "b", "c"], vectors, provenance=provenance)
+    space.save_pretrained(tmp_path / "space")
+    privatizer = DxPrivatizer(EmbeddingSpace.from_pretrained(tmp_path / "space"), "tem", 1.0)
+    privatizer.save_pretrained(tmp_path / "own")
+    assert "\nlicense: cc-by-nc-4.0\n" in (tmp_path / "own" / "README.md").read_text("utf-8")
+    privatizer.save_pretrained(tmp_path / "other", license="mit")
+    card = (tmp_path / "other" / "README.md").read_text("utf-8")
+    assert "\nlicense: mit\n" in card
+    assert "What it was made from is under: cc-by-nc-4.0." in card
