@@ -22,6 +22,7 @@ import numpy as np
 from build_builtin_spaces import save, versions
 
 from hf_dxprivacy import EmbeddingSpace
+from hf_dxprivacy.text.stopwords import ENGLISH
 from hf_dxprivacy.training import PoincareConfig, Relations, WebIsADB, read_webisadb
 from hf_dxprivacy.training.poincare import train_space
 from hf_dxprivacy.training.webisadb import webisadb_origin
@@ -106,8 +107,9 @@ def with_plurals(relations: Relations, words: Iterable[str], morphology: Morphol
         above.setdefault(relations.nodes[node], []).append(relations.nodes[top])
     known, common = set(relations.nodes), list(words)
     pairs = {(node, top) for node, tops in above.items() for top in tops}
+    # "Was" and "has" are no plurals.
     for form in filter(is_word, common):
-        if form not in known:
+        if form not in known and form not in ENGLISH:
             for base in known.intersection(morphology.bases(form, ("noun",))):
                 pairs.update((form, top) for top in (base, *above.get(base, ())))
     rank = {word: place for place, word in enumerate(common)}
