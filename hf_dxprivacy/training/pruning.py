@@ -38,7 +38,8 @@ def acyclic(pairs: Rows, counts: Rows) -> Mask:
     """Break every cycle at its least frequent pairs.
 
     As long as nodes can be reached from each other, the least frequent pairs within each group of
-    such nodes go. Those that agree with the order of the nodes that comes about are put back.
+    such nodes go. Those that agree with the order of the nodes that comes about are put back. The
+    order of the pairs makes no difference.
     """
     require("scipy", "train")
     from scipy import sparse
@@ -56,7 +57,7 @@ def acyclic(pairs: Rows, counts: Rows) -> Mask:
         np.minimum.at(least, group[pairs[within, 0]], counts[within])
         kept &= ~within | (counts > least[group[pairs[:, 0]]])
     sorter: TopologicalSorter[int] = TopologicalSorter({node: () for node in range(size)})
-    for node, above in pairs[kept].tolist():
+    for node, above in np.unique(pairs[kept], axis=0).tolist():
         sorter.add(node, above)
     place = np.empty(size, dtype=np.int64)
     place[list(sorter.static_order())] = np.arange(size)

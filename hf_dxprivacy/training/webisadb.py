@@ -265,8 +265,6 @@ def _select(
 ) -> tuple[Relations, dict[str, int]]:
     """Apply the filters after that for frequency; return what is left and what each removed."""
     removed = {"infrequent": distinct - len(rows)}
-    # They come in any order, on which it would depend where cycles break.
-    rows = rows[np.lexsort(rows.T[::-1])]
 
     def keep(name: str, kept: Any) -> None:
         nonlocal rows
