@@ -129,7 +129,10 @@ def find_input(
     if name != STANDARD and Path(name).is_dir():
         raise IsADirectoryError(21, "a folder; name a file in it", name)
     if name != STANDARD and not Path(name).exists():
-        if known or not re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", name):
+        # No dataset without an owner is named as r.xlsx is: nothing of a misspelt path is sent.
+        is_path = re.fullmatch(r"[^/]*\.[A-Za-z]\w*", name)
+        place = re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", name)
+        if known or is_path or not place:
             near = nearest_path(name) or "; check the path"
             raise FileNotFoundError(2, f"there is no such file{near}", name)
         return Input(name, "hub", quoted, None, subset, split or "train")

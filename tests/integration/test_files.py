@@ -198,7 +198,9 @@ def test_names_of_datasets_on_the_hub(name: str) -> None:
     assert find_input(name).kind == "hub"
 
 
-@pytest.mark.parametrize("name", ["a/b/c", "/a", "../a", "a b", "a/", "-x", "~/x", "x.csv"])
+@pytest.mark.parametrize(
+    "name", ["a/b/c", "/a", "../a", "a b", "a/", "-x", "~/x", "x.csv", "x.xlsx"]
+)
 def test_names_of_files(name: str) -> None:
     with pytest.raises(FileNotFoundError, match="there is no such file"):
         find_input(name)
