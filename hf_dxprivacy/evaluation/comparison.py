@@ -54,6 +54,9 @@ HEADS = {
 }
 # Width of the table in a terminal, and columns in the order in which they go if it is narrower.
 WIDTH = 120
+NOTHING_LEARNED = (
+    "the classifier learns nothing from the originals: its accuracy on releases says nothing"
+)
 _LEAST = ("readability", "similarity", "membership", "both", "text", "b10", "near")
 # States of a claim, and their marks in tables.
 EXACT, BY_DRAWS, FALSE = "exact", "draws", "claim not true"
@@ -134,7 +137,8 @@ class Comparison(Shown):
         """The result in a sentence, at the same success of the attack."""
         false = dict.fromkeys(row.mechanism for row in self.rows if row.verified == FALSE)
         accused = f"CLAIM NOT TRUE: {', '.join(false)}. " if false else ""
-        return accused + self.sentences[0]
+        idle = f"{NOTHING_LEARNED.capitalize()}. " if NOTHING_LEARNED in self.notes else ""
+        return accused + idle + self.sentences[0]
 
     @lazy_property
     def sentences(self) -> tuple[str, ...]:

@@ -24,7 +24,14 @@ from hf_dxprivacy.errors import (
     require_at_least,
 )
 from hf_dxprivacy.evaluation.candidates import Candidate, candidates, suiting
-from hf_dxprivacy.evaluation.comparison import BY_DRAWS, EXACT, FALSE, Compared, Comparison
+from hf_dxprivacy.evaluation.comparison import (
+    BY_DRAWS,
+    EXACT,
+    FALSE,
+    NOTHING_LEARNED,
+    Compared,
+    Comparison,
+)
 from hf_dxprivacy.evaluation.material import prepare
 from hf_dxprivacy.evaluation.readability import NgramModel
 from hf_dxprivacy.evaluation.scores import QUICK, Bench, Effort, combined, create_learner
@@ -324,10 +331,7 @@ def _comparison(
             f"{len(material.labels)} classes; always naming the commonest is right for {most:.3f}"
         )
         if plain["trained"].low <= most:
-            notes.append(
-                "the classifier learns nothing from the originals: its accuracy on releases says "
-                "nothing"
-            )
+            notes.append(NOTHING_LEARNED)
     if "author" in plain:
         authors = {material.owners[k] for k in material.known}
         if plain["author"].low <= 1.0 / len(authors):
