@@ -260,6 +260,8 @@ def reconstruction(args: argparse.Namespace) -> None:
             language_model=BigramModel(known, adversary) if args.bigrams else model,
         )
     _show(args, results, "top-1")
+    about = f"by one who knows how often each occurs in {args.prior or args.original}"
+    say(f"top-1, top-10: share guessed right with one guess, with ten, {about}", more=True)
 
 
 def _laws_and_prior(args: argparse.Namespace, known: list[str]) -> tuple[list[Any], dict[str, int]]:

@@ -83,7 +83,7 @@ def calibrate(args: argparse.Namespace) -> None:
     with usage():
         found = sweep(space, args.mechanism, args.epsilon, words, **settings)
     print(_table(found))
-    answer = None
+    answer, epsilon = None, "E"
     try:
         if args.max_nw is not None or args.min_sw is not None:
             suggestion = suggest_epsilon(
@@ -94,7 +94,7 @@ def calibrate(args: argparse.Namespace) -> None:
                 epsilons=args.epsilon,
                 **settings,
             )
-            answer = str(suggestion)
+            answer, epsilon = str(suggestion), str(suggestion.epsilon)
     except InvalidValueError as error:
         _write(args, found, str(error))
         raise
@@ -103,7 +103,7 @@ def calibrate(args: argparse.Namespace) -> None:
         print(f"\n{answer}")
     files = ", ".join(str(path) for path in (args.output, args.report) if path)
     say(f"{len(found.steps)} epsilons in {seconds()}{f'; written: {files}' * bool(files)}")
-    chosen = f"--space {args.space} --mechanism {args.mechanism} --epsilon E"
+    chosen = f"--space {args.space} --mechanism {args.mechanism} --epsilon {epsilon}"
     say(f"next: {PROGRAM} privatize INPUT --output OUT {chosen}", more=True)
 
 
@@ -141,8 +141,9 @@ def _table(found: "Sweep") -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
     how = "exactly" if found.statistics.exact else f"by {found.statistics.runs:,} draws of each"
-    about = f"{len(found.statistics.words):,} {found.entries}, {how}; S_w: {found.spread_name}"
-    return "\n".join([*lines, about])
+    about = f"{len(found.statistics.words):,} {found.entries}, {how}"
+    kept = f"N_w: how often one of them stays; S_w: {found.spread_name}"
+    return "\n".join([*lines, about, kept])
 
 
 def demo_arguments(parser: argparse.ArgumentParser) -> None:

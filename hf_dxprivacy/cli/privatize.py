@@ -162,7 +162,8 @@ def privatize(args: argparse.Namespace) -> None:
     --local-epsilon names it for any two texts.
 
     Formats: csv, tsv, jsonl and txt (one text a line), plain or .gz, and parquet, by the ending of
-    the file name. Files may be larger than the memory. The output appears when it is complete.
+    the file name. Columns of csv and tsv are strings in any other format. Files may be larger than
+    the memory. The output appears when it is complete.
     """
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
         # The null device stands for a stream that the caller has closed.

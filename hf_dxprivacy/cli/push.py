@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hf_dxprivacy.cli.arguments import UsageError, usage
 from hf_dxprivacy.cli.artifacts import LICENSE, load_privatizer, load_stored
-from hf_dxprivacy.cli.terminal import say
+from hf_dxprivacy.cli.terminal import PROGRAM, say
 from hf_dxprivacy.errors import nearest_path
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def push(args: argparse.Namespace) -> None:
         if given := [f"--{n.replace('_', '-')}" for n in for_releases if vars(args)[n]]:
             raise UsageError(
                 f"{', '.join(given)} is for a released file or a folder of save_to_disk, and "
-                f"{path} is neither"
+                f"{path} is neither; of other folders a push sends what is there, with the card "
+                f"that '{PROGRAM} card {path} --license ID' makes"
             )
         made = load_stored(args.source, whole=True)
     if args.dry_run:

@@ -93,7 +93,9 @@ def test_users_need_not_be_authors(folder: Path, tmp_path: Path) -> None:
     assert [r.metric for r in found] == ["precision", "recall", "accuracy", "AUC"]
 
 
-def test_reconstruction_by_space_and_mechanism(folder: Path, tmp_path: Path) -> None:
+def test_reconstruction_by_space_and_mechanism(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = audit(
         tmp_path, "reconstruction", "mail.csv", *BOTH, "--mechanism", "tem", "--space", "space"
     )
@@ -101,6 +103,7 @@ def test_reconstruction_by_space_and_mechanism(folder: Path, tmp_path: Path) -> 
     assert much > 0.95
     assert little < 0.05 < guessed
     assert {r.repeats for r in found} == {AUTHORS * EACH * 30}
+    assert "who knows how often each occurs in mail.csv" in capsys.readouterr().err
 
 
 def test_reconstruction_with_a_prior_and_a_language_model(folder: Path, tmp_path: Path) -> None:

@@ -38,13 +38,21 @@ def test_a_table_with_a_row_for_each_epsilon_is_printed(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert calibrate("--mechanism", "tem", "--epsilon", "9", "3") == 0
-    above, head, first, second, about = capsys.readouterr().out.splitlines()
+    above, head, first, second, about, kept = capsys.readouterr().out.splitlines()
     assert head.split() == [name.split()[-1] for name in HEADINGS]
     assert above.split() == "certified local ε·d N_w N_w N_w S_w S_w S_w".split()
     assert max(map(len, (above, head, first, second))) < 80
     assert [first.split()[0], second.split()[0]] == ["3", "9"]
     assert len({len(above), len(head), len(first), len(second)}) == 1
-    assert about == "30 words, exactly; S_w: outputs that together hold 95% of the probability"
+    assert about == "30 words, exactly"
+    said = (
+        "N_w: how often one of them stays; S_w: outputs that together hold 95% of the probability"
+    )
+    assert kept == said
+    assert calibrate("--mechanism", "tem", "--epsilon", "9", "3", "--max-nw", "0.99") == 0
+    printed = capsys.readouterr()
+    (answer,) = re.findall(r"ε = (\S+) for 'tem'", printed.out)
+    assert f"--mechanism tem --epsilon {answer}" in " ".join(printed.err.split())
     assert sorted(os.listdir()) == ["space"]
 
 
@@ -85,7 +93,7 @@ def test_a_target_that_is_missed_is_an_error_after_the_table(
 ) -> None:
     assert calibrate("--mechanism", "tem", "--epsilon", "50", "--min-sw", "400") == 1
     printed = capsys.readouterr()
-    assert len(printed.out.splitlines()) == 4
+    assert len(printed.out.splitlines()) == 5
     assert re.search("no ε that was tried .* meets S_w ≥ 400", printed.err)
 
 

@@ -249,6 +249,8 @@ def test_a_dry_run_writes_what_a_push_would_send(
         if path.is_file()
     }
     assert written == remote(hub)
+    said = "space is neither; .* with the card that 'hf-dxprivacy card space --license ID' makes"
+    refused(capsys, 2, said, "space", REPO, "--dry-run", "other")
 
 
 # A function of the released rows and of the guarantee
