@@ -1,5 +1,6 @@
 """HTML from templates, which escape all that is filled in; the report of a calibration."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from hf_dxprivacy._version import __version__
 from hf_dxprivacy.calibration import PrivacyStatistics
 from hf_dxprivacy.calibration.sweep import HEADINGS, Sweep
+from hf_dxprivacy.guarantee import PrivacyGuarantee
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
@@ -110,6 +112,10 @@ def calibration_report(sweep: Sweep, conclusion: str | None = None) -> str:
         rows = np.argsort(-found.kept, kind="stable")[:WORST]
         return [f"{found.words[row]} ({found.kept[row]:.1%})" for row in rows]
 
+    def stated(guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
+        # An entry of a pool stands for a text.
+        return replace(guarantee, unit="text") if space.entries == "sentences" else guarantee
+
     mechanism, found = sweep.mechanism, sweep.statistics
     space = mechanism.space
     options = {name: mechanism.parameters[name] for name in mechanism.options}
@@ -136,7 +142,7 @@ def calibration_report(sweep: Sweep, conclusion: str | None = None) -> str:
         rows=[step.cells() for step in sweep.steps],
         pictures=[draw_percentiles(sweep), draw_histograms(sweep), draw_distances(space)],
         steps=[
-            (step.mechanism.epsilon, step.mechanism.guarantee, worst(step.statistics))
+            (step.mechanism.epsilon, stated(step.mechanism.guarantee), worst(step.statistics))
             for step in sweep.steps
         ],
     )

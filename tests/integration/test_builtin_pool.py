@@ -36,7 +36,7 @@ def test_it_is_a_pool_and_no_space() -> None:
     assert NAME not in builtin_names()
     with pytest.raises(InvalidValueError, match="pass the pool to SentencePrivatizer"):
         DxPrivatizer(NAME, "hierarchical", 1.0)
-    with pytest.raises(ArtifactError, match="expected the folder of a pool of sentences"):
+    with pytest.raises(ArtifactError, match="expected a pool of sentences, got a space of words"):
         SentencePool.from_pretrained("english")
     with pytest.raises(InvalidValueError, match="did you mean 'wordnet-sentences'"):
         SentencePool.from_pretrained("wordnet-sentence")

@@ -192,9 +192,12 @@ def test_calibration_speaks_of_sentences(folder: Path, capsys: pytest.CaptureFix
     arguments = ["--mechanism", "hierarchical", "--local-epsilon", "2", "3", "--words", "20"]
     files = ["--output", "t.csv", "--report", "r.html"]
     assert main(["calibrate", "pool", *arguments, "--max-nw", "0.9", *files]) == 0
-    head, first, second, about, _, answer, *_ = capsys.readouterr().out.splitlines()
-    at = re.split(" {2,}", head.strip()).index("local ε")
-    assert [row.split()[at] for row in (first, second)] == ["2", "3"]
+    above, head, first, second, about, *rest = capsys.readouterr().out.splitlines()
+    # The headings of a column stand one over the other, above its right end.
+    end = above.index("local") + len("local")
+    assert head[:end].endswith("ε")
+    assert [row[:end].split()[-1] for row in (first, second)] == ["2", "3"]
+    answer = next(line for line in rest if line.startswith("ε = "))
     assert about.startswith("20 sentences, exactly")
     assert "for all of 20 sentences, exactly" in answer
     assert Path("t.csv").read_text().partition("\n")[0].split(",")[3] == "sentence"

@@ -36,7 +36,7 @@ def test_a_table_becomes_a_publishable_dataset(tmp_path: Path) -> None:
     folder = tmp_path / "released"
     output = run("map_dataset.py", table, folder, "--column", "review", **cache)
     released = load_from_disk(folder)
-    assert output.startswith(f"{GUARANTEE}1.5 ")
+    assert f"{GUARANTEE}1.5 " in output
     assert released["stars"] == [1] * 5
     assert output.splitlines()[-3:] == [f"- {text}" for text in released["review"][:3]]
     assert all("4071" not in text and "Ferreira" not in text for text in released["review"])
@@ -58,7 +58,7 @@ def test_the_words_of_users_alone_are_privatized(tmp_path: Path) -> None:
         assert assistant == messages[1]
         assert user["role"] == "user"
         assert "zanzibarian" not in user["content"].lower()
-    assert output.startswith(f"{GUARANTEE}1.5 ")
+    assert f"{GUARANTEE}1.5 " in output
     assert output.splitlines()[-2:] == [f"{m['role']}: {m['content']}" for m in rows[0]["messages"]]
 
 

@@ -131,7 +131,7 @@ def test_what_does_not_fit_is_refused(mechanism: TruncatedExponential) -> None:
         averaging(adversary, ["Oslo"], [["waaa"]])
     with pytest.raises(InvalidValueError, match="same length, got originals: 1, released: 2"):
         averaging(adversary, ["waaa"], [["waaa", "waab"]])
-    with pytest.raises(InvalidValueError, match="as many words in the release"):
+    with pytest.raises(InvalidValueError, match="the same separators, with as many words"):
         averaging(adversary, ["waaa"], [["waaa waaa"]])
     with pytest.raises(InvalidValueError, match="releases whose words are all of the space"):
         averaging(adversary, ["waaa waab"], [["waaa waab"], ["waaa Oslo"]])

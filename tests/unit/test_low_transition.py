@@ -217,8 +217,8 @@ def test_exact_counts_of_too_few_texts_are_refused() -> None:
         ({"texts": "play jazz"}, InvalidTypeError, "expected texts.* got a str"),
         ({"texts": 7}, InvalidTypeError, "got a int"),
         ({"texts": DatasetDict()}, InvalidTypeError, "got a DatasetDict"),
-        ({"texts": ["play secret", 7]}, InvalidTypeError, "row 1 of the corpus: .* got a int"),
-        ({"texts": [["play", 7]]}, InvalidTypeError, "row 0 .* holds a int"),
+        ({"texts": ["play secret", 7]}, InvalidTypeError, "row 1 of the corpus: .* got an int"),
+        ({"texts": [["play", 7]]}, InvalidTypeError, "row 0 .* holds an int"),
         (
             {"texts": Dataset.from_dict({"q": ["a"]})},
             InvalidValueError,

@@ -389,7 +389,9 @@ def test_what_is_no_pool_or_no_text(pool: SentencePool, words: EmbeddingSpace) -
     privatizer = SentencePrivatizer(pool, epsilon=1.0)
     with pytest.raises(InvalidTypeError, match=r"column 'text', row 1 of the batch: .* got a list"):
         privatizer({"text": ["a", ["b"]]})
-    with pytest.raises(InvalidTypeError, match="expected a text or a sequence of texts, got a int"):
+    with pytest.raises(
+        InvalidTypeError, match="expected a text or a sequence of texts, got an int"
+    ):
         privatizer.privatize(7)  # type: ignore[call-overload]
     with pytest.raises(InvalidValueError, match="body"):
         SentencePrivatizer(pool, epsilon=1.0, text_column="body")({"text": ["a"]})
@@ -480,7 +482,7 @@ def test_damaged_pools_are_refused(stored: Path, entry: str, value: object, matc
 
 
 def test_a_space_is_no_pool(stored: Path) -> None:
-    with pytest.raises(ArtifactError, match="expected the folder of a pool of sentences"):
+    with pytest.raises(ArtifactError, match="expected a pool of sentences, got a space of words"):
         SentencePool.from_pretrained(stored.parent / "words")
 
 
