@@ -21,9 +21,9 @@ EXTRA = "mcp"
 PATH = "/mcp"
 
 BOUNDARY = (
-    "Whoever calls a tool has the original text already, and so have its provider and its logs: "
-    "the guarantee is about those who get the release and nothing else. Every call for the same "
-    "text is one more release, and the bounds add up."
+    "The model that calls a tool has the original text already, and so have its provider and its "
+    "logs: the guarantee is about those who get the release and nothing else. Every call for the "
+    "same text is one more release, and the bounds add up."
 )
 TOOLS = {
     "privatize": "Release a text under metric differential privacy: its words become other words, "

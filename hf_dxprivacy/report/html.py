@@ -20,7 +20,7 @@ from hf_dxprivacy.text import RowReader
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-# Made up, and so nobody's.
+# Made-up texts, about no real person.
 TEXTS = (
     "The blood test of patient 20391 shows low iron, so please repeat it in a month.",
     "A wonderful little restaurant: fresh fish, friendly waiters and a fair bill.",

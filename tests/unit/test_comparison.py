@@ -340,7 +340,7 @@ class Counting:
         """Return the texts."""
         if self._interrupt:
             self._interrupt = False
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt("stopped")
         self.calls += 1
         return list(texts)
 
@@ -351,7 +351,7 @@ def test_an_interrupted_comparison_goes_on_where_it_was(
     data, folder = labelled(euclidean_space), tmp_path / "kept"
     done, stopped = Counting("done"), Counting("stopped", interrupt=True)
     options: dict[str, Any] = {"others": [done, stopped], "resume": folder, "seed": None}
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="stopped"):
         run(data, euclidean_space, **options)
     first = run(data, euclidean_space, **options)
     assert (done.calls, stopped.calls) == (1, 1)

@@ -22,7 +22,7 @@ SPACE = EmbeddingSpace.from_vectors(["x", "y"], np.eye(2, dtype=np.float32))
 
 
 def find(text: str) -> list[tuple[int, int, str]]:
-    """Find cards and people, and what nobody asks for."""
+    """Find cards and people, and an entity of another label."""
     patterns = {"CARD": r"\b4[\d ]{14,17}1\b", "PERSON": r"\b(Waab|Zork Waac)\b", "OTHER": "."}
     return [
         (*found.span(), label)
