@@ -34,7 +34,7 @@ def _named(relations: Relations) -> set[tuple[str, str]]:
     "content",
     [
         GOOD,
-        gzip.compress(GOOD),
+        gzip.compress(GOOD, mtime=0),
         b"\xef\xbb\xbf" + GOOD.replace(b"\n", b"\r\n"),
         b"hyponym\thypernym\tcount\n" + GOOD,
         b"hyponym,hypernym,count\n" + GOOD.replace(b"\t", b","),
