@@ -1,4 +1,4 @@
-"""Choice of ε: privacy statistics of entries, and the largest ε that meets a target."""
+"""Choice of ε and λ: privacy statistics of entries, and the largest ε that meets a target."""
 
 from hf_dxprivacy.calibration.measuring import privacy_statistics, sample_words
 from hf_dxprivacy.calibration.statistics import PrivacyStatistics, Summary
@@ -8,9 +8,10 @@ from hf_dxprivacy.calibration.suggest import (
     epsilon_for_radius,
     suggest_epsilon,
 )
-from hf_dxprivacy.calibration.sweep import compare_mechanisms
+from hf_dxprivacy.calibration.sweep import LambdaSuggestion, compare_mechanisms, suggest_lambda
 
 __all__ = [
+    "LambdaSuggestion",
     "PrivacyStatistics",
     "Suggestion",
     "Summary",
@@ -20,4 +21,5 @@ __all__ = [
     "privacy_statistics",
     "sample_words",
     "suggest_epsilon",
+    "suggest_lambda",
 ]

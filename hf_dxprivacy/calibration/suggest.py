@@ -115,7 +115,7 @@ def epsilon_for_local_bound(
             raise
 
     # Where "hierarchical" has it, up to a factor of 2.
-    low, high = _narrowed(bound, local_epsilon, local_epsilon / math.log(len(space) + 1))
+    low, high = narrowed(bound, local_epsilon, local_epsilon / math.log(len(space) + 1))
     if high == math.inf or 0.0 < least <= local_epsilon:
         raise InvalidValueError(
             f"a local bound of {local_epsilon:g} does not limit ε for {mechanism!r} on this space: "
@@ -135,7 +135,9 @@ def epsilon_for_local_bound(
     return float(found) if bound(float(found)) >= 0 else low
 
 
-def _narrowed(bound: Callable[[float], float], limit: float, start: float) -> tuple[float, float]:
+def narrowed(
+    bound: Callable[[float], float], limit: float, start: float, precision: float = PRECISION
+) -> tuple[float, float]:
     """Return ends of an interval, of which only the lower one is within a limit; ∞ if none is."""
     low = high = start
     while bound(high) <= limit:
@@ -144,7 +146,7 @@ def _narrowed(bound: Callable[[float], float], limit: float, start: float) -> tu
         low, high = high, 2 * high
     while bound(low) > limit:
         low, high = low / 2, low
-    while high - low > PRECISION * high:
+    while high - low > precision * high:
         share = 0.5
         if bound(low) >= 0:
             share = (limit - bound(low)) / (bound(high) - bound(low))

@@ -2,18 +2,21 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from tqdm import tqdm
 
 from hf_dxprivacy._notebook import Shown
-from hf_dxprivacy.calibration.measuring import entry_space, privacy_statistics
+from hf_dxprivacy.calibration.measuring import PATIENCE, entry_space, privacy_statistics
 from hf_dxprivacy.calibration.statistics import PrivacyStatistics
-from hf_dxprivacy.calibration.suggest import suggest_epsilon
-from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.calibration.suggest import narrowed, suggest_epsilon
+from hf_dxprivacy.errors import InvalidValueError, require_one_of, require_within
 from hf_dxprivacy.guarantee import upward
-from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
+from hf_dxprivacy.mechanisms import Mahalanobis, Mechanism, create_mechanism
+from hf_dxprivacy.randomness import KEY_BYTES, generator_from_key, process_generator
 from hf_dxprivacy.results import Interval, Result, Results
 from hf_dxprivacy.sentences import SentencePool
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -264,4 +267,136 @@ def certified_at(
     slope = (twice - asked.space_epsilon) / epsilon
     return create_mechanism(
         name, space, epsilon - (asked.space_epsilon - epsilon) / slope, **options
+    )
+
+
+# Relative precision of the ε at which as many words stay, on average.
+SAME_KEPT = 0.005
+
+
+def worst_of(share: float, words: int) -> int:
+    """Return how many words a share of them is, at least one."""
+    return max(1, round(share * words))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LambdaSuggestion(Shown):
+    """The smallest λ of a grid with which the worst words are hidden about as well as with any.
+
+    Attributes:
+        lam: λ to ask for.
+        epsilon: ε to ask for with it, per unit of its own norm.
+        by: The statistic compared, "kept" (N_w) or "distinct" (S_w).
+        worst: The share of the words that `figures` are means of.
+        figures: For each λ, in ascending order, the mean N_w or S_w of the worst words.
+        steps: The mechanism, and the statistics of the words, for each of them.
+    """
+
+    lam: float
+    epsilon: float
+    by: str
+    worst: float
+    figures: Mapping[float, float]
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        head = ["λ", "ε", "Euclidean ε", "N_w, mean", "largest", "S_w, mean", "least", "compared"]
+        rows = [head, ["---:"] * len(head)]
+        for (lam, figure), step in zip(self.figures.items(), self.steps, strict=True):
+            kept, spread = step.statistics.kept, step.spread
+            rows.append(
+                [f"{lam:g}", f"{step.mechanism.epsilon:.4g}", upward(step.mechanism.space_epsilon)]
+                + [f"{value:.3f}" for value in (kept.mean(), kept.max())]
+                + [f"{value:,.0f}" for value in (spread.mean(), spread.min())]
+                + [f"{figure:.3g}"]
+            )
+        words, entries = len(self.steps[0].statistics.words), self.steps[0].mechanism.space.entries
+        low, name = min(self.figures), {"kept": "N_w", "distinct": "S_w"}[self.by]
+        title = (
+            f"λ = {self.lam:g} at ε = {self.epsilon:.4g}: {name} of the worst "
+            f"{worst_of(self.worst, words):,} of {words:,} {entries} is "
+            f"{self.figures[self.lam]:.3g} on average; with λ = {low:g} it is "
+            f"{self.figures[low]:.3g}"
+        )
+        return "\n".join([title, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def suggest_lambda(
+    space: EmbeddingSpace | SentencePool,
+    epsilon: float,
+    *,
+    lams: Iterable[float] = (0.0, 0.25, 0.5, 0.75, 1.0),
+    equal: Literal["kept", "epsilon"] = "kept",
+    by: Literal["kept", "distinct"] = "kept",
+    worst: float = 0.05,
+    margin: float = 0.05,
+    words: Sequence[str] | None = None,
+    runs: int = 1000,
+    rng: np.random.Generator | None = None,
+    progress: bool = True,
+) -> LambdaSuggestion:
+    """Choose λ of "mahalanobis" (Xu et al., PrivateNLP 2020) by a grid search in the public space.
+
+    All λ get the same draws. λ tells nothing of a text as long as no text decides on `words`.
+
+    Args:
+        space: Where the words lie; of a pool its sentences are looked at.
+        epsilon: ε > 0 of Laplace noise, which is λ = 0, to compare with.
+        lams: λ in [0, 1] to try.
+        equal: "kept": each λ is taken at the ε at which as many words stay, on average, as of
+            Laplace noise. "epsilon": all are taken at `epsilon`, each in its own norm, as in the
+            paper; a λ may then win because it changes more words.
+        by: What is compared: "kept" (N_w), the less the better, or "distinct" (S_w).
+        worst: The share in [0, 1] of the words, the worst of them, whose mean is compared; at least
+            one word.
+        margin: The least relative gain for which a larger λ is taken: figures come from draws, and
+            what a larger λ proves of Euclidean distances is weaker.
+        words: Words of the space to look at; by default all of them.
+        runs: Draws for each word and mechanism.
+        rng: Source of the draws; this process's own by default.
+        progress: Show a bar on the standard error stream if that is a terminal.
+
+    Raises:
+        InvalidValueError: If there is no λ, a number is out of range, the space does not allow a λ,
+            or at `epsilon` all words always stay, or none ever.
+    """
+    require_one_of(("kept", "epsilon"), equal=equal)
+    require_one_of(("kept", "distinct"), by=by)
+    require_within(0.0, 1.0, worst=worst, margin=margin)
+    space, grid = entry_space(space), sorted(set(lams))
+    if not grid:
+        raise InvalidValueError("expected λ to try, got none")
+    # First, so that a λ that the space does not allow costs no time.
+    made = {(lam, epsilon): Mahalanobis(space, epsilon, lam) for lam in (0.0, *grid)}
+    key = (rng or process_generator()).bytes(KEY_BYTES)
+
+    @cache
+    def at(lam: float, asked: float) -> Step:
+        found = made.get((lam, asked)) or Mahalanobis(space, asked, lam)
+        source = generator_from_key(key)
+        return Step(found, privacy_statistics(found, words, runs, rng=source, progress=False))
+
+    def kept(lam: float, asked: float) -> float:
+        return float(at(lam, asked).statistics.kept.mean())
+
+    if equal == "kept" and not 0.0 < (share := kept(0.0, epsilon)) < 1.0:
+        raise InvalidValueError(
+            f"expected an epsilon at which some words stay, and not all, got {epsilon:g}, at which "
+            f"{share:.0%} do; choose a {'smaller' if share else 'larger'} one"
+        )
+    steps: list[Step] = []
+    for lam in tqdm(grid, desc="λ", delay=PATIENCE, disable=not progress or None):
+        asked = epsilon
+        if equal == "kept" and lam:
+            asked = narrowed(partial(kept, lam), share, epsilon, SAME_KEPT)[0]
+        steps.append(at(lam, asked))
+    ordered = [
+        np.sort(getattr(step.statistics, by))[:: -1 if by == "kept" else 1] for step in steps
+    ]
+    figures = [float(values[: worst_of(worst, len(values))].mean()) for values in ordered]
+    losses = [1.0 / figure if by == "distinct" else figure for figure in figures]
+    chosen = next(i for i, loss in enumerate(losses) if loss <= (1.0 + margin) * min(losses))
+    return LambdaSuggestion(
+        *(grid[chosen], steps[chosen].mechanism.epsilon, by, worst),
+        *(dict(zip(grid, figures, strict=True)), tuple(steps)),
     )

@@ -13,9 +13,12 @@ from hf_dxprivacy.calibration import (
     sample_words,
     suggest,
     suggest_epsilon,
+    suggest_lambda,
+    sweep,
 )
 from hf_dxprivacy.calibration.sweep import certified_at
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.mechanisms import create_mechanism
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -311,3 +314,102 @@ def test_local_bounds_that_no_epsilon_or_every_one_has(
         epsilon_for_local_bound(euclidean_space, "krr", math.inf)
     with pytest.raises(InvalidTypeError, match="has no option 'lam'"):
         epsilon_for_local_bound(euclidean_space, "krr", 5.0, lam=0.5)
+
+
+def crossing(lonely: int) -> EmbeddingSpace:
+    """40 lonely words on the axis `lonely`, and 160 near each other on the other one."""
+    points = np.zeros((200, 2))
+    points[:40, lonely] = np.arange(40) * 4.0
+    points[40:, 1 - lonely] = np.arange(160) * 0.5
+    points[40:, 0] += -60.0 if lonely == 0 else -200.0
+    points[40:, 0] *= 1.0 if lonely == 0 else 4.0
+    return EmbeddingSpace.from_vectors([f"w{row}" for row in range(200)], points)
+
+
+@pytest.mark.parametrize("by", ["kept", "distinct"])
+def test_lambda_is_large_only_where_lonely_words_lie_along_the_covariance(by: str) -> None:
+    """There the stretched noise reaches them; across it, it misses them."""
+    for lonely, lam in ((0, 1.0), (1, 0.0)):
+        found = suggest_lambda(
+            crossing(lonely),
+            1.0,
+            by=by,  # type: ignore[arg-type]
+            lams=(1.0, 0.0, 0.5, 0.0),
+            runs=400,
+            rng=keyed_generator(1),
+        )
+        assert (found.lam, list(found.figures)) == (lam, [0.0, 0.5, 1.0])
+        assert found.epsilon == next(
+            step.mechanism.epsilon
+            for step in found.steps
+            if step.mechanism.parameters["lam"] == lam
+        )
+        # As many stay, of the same draws; the ε at which they do is narrowed down to 0.5 %.
+        means = [step.statistics.kept.mean() for step in found.steps]
+        assert means == pytest.approx([means[0]] * 3, abs=0.01)
+        worst = [np.sort(getattr(step.statistics, by)) for step in found.steps]
+        expected = [row[-10:].mean() if by == "kept" else row[:10].mean() for row in worst]
+        assert list(found.figures.values()) == pytest.approx(expected)
+        sign = 1 if (lam == 1.0) == (by == "distinct") else -1
+        assert (sign * np.diff(expected) > 0).all()
+
+
+def test_lambda_follows_its_generator_its_margin_and_the_equal_epsilon() -> None:
+    space = crossing(0)
+    settings = {"lams": (0.0, 1.0), "runs": 200, "words": space.words[:80]}
+    first, again, other = (
+        suggest_lambda(space, 1.0, rng=keyed_generator(seed), **settings)  # type: ignore[arg-type]
+        for seed in (1, 1, 2)
+    )
+    assert first.figures == again.figures != other.figures
+    gain = first.figures[0.0] / first.figures[1.0] - 1.0
+    assert gain > 0.05
+    for margin, lam in ((0.99 * gain, 1.0), (1.01 * gain, 0.0)):
+        found = suggest_lambda(
+            space,
+            1.0,
+            margin=margin,
+            rng=keyed_generator(1),
+            **settings,  # type: ignore[arg-type]
+        )
+        assert found.lam == lam
+    as_printed = suggest_lambda(space, 1.0, equal="epsilon", worst=0.0, **settings)  # type: ignore[arg-type]
+    assert [step.mechanism.epsilon for step in as_printed.steps] == [1.0, 1.0]
+    assert list(as_printed.figures.values()) == [
+        step.statistics.kept.max() for step in as_printed.steps
+    ]
+    assert "of the worst 1 of 80 words is" in str(as_printed)
+    assert f"| 1 | 1 | {upward(as_printed.steps[1].mechanism.space_epsilon)} |" in str(as_printed)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "arguments", "message"),
+    [
+        (1.0, {"lams": ()}, "expected λ to try, got none"),
+        (1.0, {"lams": (0.5, 1.5)}, "lam"),
+        (1.0, {"equal": "guarantee"}, "expected equal to be one of"),
+        (1.0, {"by": "support"}, "expected by to be one of"),
+        (1.0, {"worst": 1.1}, "worst"),
+        (1.0, {"margin": -0.1}, "margin"),
+        (0.0, {}, "expected epsilon > 0"),
+        (1e-4, {"words": ["w100"]}, r"at which 0% do; choose a larger one"),
+        (1e4, {}, r"at which 100% do; choose a smaller one"),
+        (1.0, {"words": ["w1", "unknown"]}, "1 of 2 that it lacks"),
+    ],
+)
+def test_a_search_for_lambda_checks_what_it_is_given(
+    epsilon: float, arguments: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        suggest_lambda(crossing(0), epsilon, runs=50, **arguments)  # type: ignore[arg-type]
+
+
+def test_a_lambda_that_the_space_does_not_allow_costs_no_draws(
+    poincare_space: EmbeddingSpace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(sweep, "privacy_statistics")
+    flat = EmbeddingSpace.from_vectors(["a", "b", "c"], [[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
+    with pytest.raises(InvalidValueError, match="covariance is singular; choose lam < 1"):
+        suggest_lambda(flat, 1.0)
+    with pytest.raises(InvalidValueError, match="euclidean"):
+        suggest_lambda(poincare_space, 1.0)
