@@ -6,9 +6,11 @@ worked out before ("cold"), again ("warm") and with stored lists; and on these a
 together, cold, with one process and with two. Vectors: GloVe 840B 300-d, 33,860 words.
 
     python benchmarks/map_speed.py
+    python benchmarks/map_speed.py --mixed    # one process and two on MR and IMDB only
 """
 
 import pickle
+import resource
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -127,16 +129,25 @@ def workers(
     name: str, privatizer: DxPrivatizer, reviews: Reviews, rounds: int, **part: int
 ) -> list[dict[str, Any]]:
     """Measure two processes against one, in turn; every process has one thread."""
-    found = [
-        (reviews.speed(privatizer, workers=1, **part), reviews.speed(privatizer, workers=2, **part))
-        for _ in range(rounds)
-    ]
-    one, two = np.median(found, axis=0)
-    ratio = float(np.median([double / single for single, double in found]))
+
+    def measure(workers: int) -> tuple[float, float]:
+        before = processor_seconds()
+        speed = reviews.speed(privatizer, workers=workers, **part)
+        return speed, processor_seconds() - before
+
+    found = np.array([[measure(1), measure(2)] for _ in range(rounds)])
+    (one, one_cpu), (two, two_cpu) = np.median(found, axis=0).tolist()
+    ratio = float(np.median(found[:, 1, 0] / found[:, 0, 0]))
     return [
-        {"what": f"{name}, num_proc=1", "words/s": float(one)},
-        {"what": f"{name}, num_proc=2", "words/s": float(two), "of num_proc=1": ratio},
+        {"what": f"{name}, num_proc=1", "words/s": one, "CPU s": one_cpu},
+        {"what": f"{name}, num_proc=2", "words/s": two, "CPU s": two_cpu, "of num_proc=1": ratio},
     ]
+
+
+def processor_seconds() -> float:
+    """Return what this process and its workers that have ended have used."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def exponential(
@@ -180,16 +191,20 @@ def main() -> None:
     arguments.add_argument("--epsilon", type=float, default=2.0)
     arguments.add_argument("--rows", type=int, default=1_000, help="movie reviews for Laplace")
     arguments.add_argument("--rounds", type=int, default=5, help="of search and Laplace in turn")
+    arguments.add_argument("--mixed", action="store_true", help="MR and IMDB only, without Laplace")
     options = arguments.parse_args()
     datasets.disable_caching()
     datasets.disable_progress_bars()
     space, reviews = common.glove(options.data), Reviews.of(options.data, "mr")
     corpus = Reviews.of(options.data, "mr", "imdb_sample")
-    rows = laplace(space, reviews, options.epsilon, options.rows, options.rounds)
-    privatizer = DxPrivatizer(space, "laplace", options.epsilon)
-    rows += workers("laplace", privatizer, reviews, 2, rows=2 * options.rows)
+    rows: list[dict[str, Any]] = []
+    if not options.mixed:
+        rows = laplace(space, reviews, options.epsilon, options.rows, options.rounds)
+        privatizer = DxPrivatizer(space, "laplace", options.epsilon)
+        rows += workers("laplace", privatizer, reviews, 2, rows=2 * options.rows)
     for name in ("tem", "calibrated"):
-        rows += exponential(name, space, reviews, options.epsilon, 3)
+        if not options.mixed:
+            rows += exponential(name, space, reviews, options.epsilon, 3)
         rows += large(name, space, corpus, options.epsilon, 2)
     common.report("Dataset.map on MR", rows, options.json)
 

@@ -8,6 +8,7 @@ the one word proposed is computed exactly, and decides. Words of a text are Zipf
 recent words are kept.
 """
 
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -30,6 +31,8 @@ CACHE_BYTES = 1 << 27
 LIFT = 2.0**-22
 # Owner of a row that has none; −1 is the input out of vocabulary.
 FREE = -2
+# Parts of 1 between the multiples of which there are none that nearly coincide.
+GOLDEN = (5**0.5 - 1) / 2
 # Inputs whose bounds, and whose envelopes, are computed together.
 BOUNDED, FILLED = 1024, 256
 
@@ -52,7 +55,8 @@ class Envelopes:
         scales: (R,) float64.
         rows: (V+1,) int32, row of each input, −1 without one; the last entry is id −1.
         owners: (R,) int32, input of each row, −2 if it is free.
-        used: (R,) int64, number of the call that last used each row, −1 if it is free.
+        used: (R,) int64, number of the call that last used each row, −1 before the first.
+        taken: How many rows have been handed out.
     """
 
     def __init__(self, count: int, width: int, size: int) -> None:
@@ -61,7 +65,7 @@ class Envelopes:
         self.rows = np.full(size + 1, -1, dtype=np.int32)
         self.owners = np.full(count, FREE, dtype=np.int32)
         self.used = np.full(count, -1, dtype=np.int64)
-        self.calls = 0
+        self.calls = self.taken = 0
 
     def missing(self, distinct: Ids) -> Ids:
         """Return those of some inputs that have no row, and note that the others were used."""
@@ -70,14 +74,22 @@ class Envelopes:
         self.used[rows[rows >= 0]] = self.calls
         return distinct[rows < 0]
 
-    def assign(self, ids: Ids) -> NDArray[np.int64]:
-        """Give inputs the rows whose use is the longest ago, and return them, (m,)."""
-        rows = np.argpartition(self.used, len(ids) - 1)[: len(ids)]
+    def claim(self, count: int) -> NDArray[np.int64]:
+        """Return rows that are nobody's, (count,); if need be the longest unused ones."""
+        if self.taken + count <= len(self.owners):
+            self.taken += count
+            return np.arange(self.taken - count, self.taken)
+        self.taken = len(self.owners)
+        rows = np.argpartition(self.used, count - 1)[:count]
         rows.sort()
         before = self.owners[rows]
         self.rows[before[before != FREE]] = -1
-        self.owners[rows], self.used[rows], self.rows[ids] = ids, self.calls, rows
+        self.owners[rows] = FREE
         return rows
+
+    def assign(self, ids: Ids, rows: NDArray[np.int64]) -> None:
+        """Give inputs rows that are written. Until then an interruption leaves them nobody's."""
+        self.owners[rows], self.used[rows], self.rows[ids] = ids, self.calls, rows
 
 
 class RejectionSampler:
@@ -179,6 +191,8 @@ class RejectionSampler:
     def _prepare(self, distinct: Ids) -> None:
         """Compute the envelopes of those inputs that have none."""
         missing = self._envelopes.missing(distinct)
+        # Workers with the same words begin at different ones, and find the others done.
+        missing = np.roll(missing, int(len(missing) * (os.getpid() * GOLDEN % 1.0)))
         for start in range(0, len(missing), BOUNDED):
             ids = missing[start : start + BOUNDED]
             bounds = self._space.block_bounds(ids, self._device)
@@ -201,7 +215,7 @@ class RejectionSampler:
 
     def _fill(self, envelopes: Envelopes, ids: Ids, bounds: NDArray[np.floating]) -> None:
         """Set the envelopes of some inputs by lower bounds of distances."""
-        rows, blocks = envelopes.assign(ids), len(self._sizes)
+        rows, blocks = envelopes.claim(len(ids)), len(self._sizes)
         masses = self._weights(bounds.astype(np.float64))
         masses *= self._sizes
         envelopes.scales[rows] = totals = masses.sum(axis=1)
@@ -209,6 +223,7 @@ class RejectionSampler:
         masses += LIFT
         envelopes.cumulative[rows, :blocks] = np.cumsum(masses, axis=1)
         envelopes.cumulative[rows, blocks:] = np.inf
+        envelopes.assign(ids, rows)
 
 
 def _uniform_pairs(rng: np.random.Generator, size: int) -> Reals:

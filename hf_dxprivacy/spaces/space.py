@@ -2,8 +2,11 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -33,7 +36,13 @@ from hf_dxprivacy.spaces import (
 )
 from hf_dxprivacy.spaces.distances import PRODUCT_ROWS, Distances, sample_rows
 from hf_dxprivacy.spaces.hierarchy import Hierarchy
-from hf_dxprivacy.spaces.partition import BLOCKS, DistanceBounds, Partition, TorchPartition
+from hf_dxprivacy.spaces.partition import (
+    BLOCKS,
+    DistanceBounds,
+    Partition,
+    SharedBounds,
+    TorchPartition,
+)
 from hf_dxprivacy.text.shapes import FAMILIES, SHAPES
 
 NEIGHBOUR_RANKS = (1, 10, 100)
@@ -54,6 +63,13 @@ class SpaceCache:
     certificates: dict[str, Any] = field(default_factory=dict)
     partitions: dict[tuple[str, DistanceBounds | None], Partition] = field(default_factory=dict)
     peers: dict[str, Any] = field(default_factory=dict)
+    shared: SharedBounds | None = None
+
+    def share(self, size: int) -> None:
+        """Make room for bounds that processes forked from now on share, but not in one of them."""
+        if hasattr(os, "fork") and (self.shared is None or self.shared.owner == os.getpid()):
+            with suppress(OSError):
+                self.shared = SharedBounds(size, min(BLOCKS, size))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -461,6 +477,8 @@ class EmbeddingSpace(Distances, Publishable):
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # `Dataset.map` pickles before it forks. What workers of an earlier one shared goes with it.
+        self.cache.share(len(self))
         return _restore, space_artifact.reference(self)
 
     @property
@@ -496,8 +514,7 @@ class EmbeddingSpace(Distances, Publishable):
         """Return the row of each word, (m,) int64; −1 for a word that is not in the vocabulary."""
         if isinstance(words, str):
             raise InvalidTypeError("expected a sequence of words, got a single string; pass a list")
-        find = self._rows.get
-        return np.array([find(word, -1) for word in words], dtype=np.int64)
+        return np.fromiter(map(self._rows.get, words, repeat(-1)), dtype=np.int64)
 
     def distance(self, a: str | int, b: str | int) -> float:
         """Return the distance between two words, each given by itself or by its id.
@@ -536,7 +553,8 @@ class EmbeddingSpace(Distances, Publishable):
         """
         ids = self.checked_ids(ids)
         if self.neighbour_lists is None:
-            return self.partition(device).bounds(ids)
+            compute, shared = self.partition(device).bounds, self.cache.shared
+            return compute(ids) if shared is None else shared.complete(ids, compute)
         bounds, unknown = self.neighbour_lists.lower[ids], ids < 0
         bounds[unknown] = self.partition(device).bounds(ids[unknown])
         return bounds
