@@ -8,6 +8,7 @@
 """
 
 import functools
+import gc
 import os
 import sys
 import threading
@@ -74,12 +75,43 @@ class SetOnce:
         )
 
 
-_state = {"forked": False, "limited": False}
+_state = {"forked": False, "limited": False, "collects": False}
+# One for each batch that is being worked on, in any thread.
+_batches: set[object] = set()
+_collector = threading.RLock()
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Keep the cyclic garbage collector of Python from running until the last thread leaves.
+
+    A batch makes tens of thousands of lists, none of them garbage before it ends, and the collector
+    goes through all of them again and again: a tenth to a third of the time of `map`.
+    """
+    batch = object()
+    try:
+        with _collector:
+            if not _batches:
+                _state["collects"] = gc.isenabled()
+            _batches.add(batch)
+            gc.disable()
+        yield
+    finally:
+        with _collector:
+            _leave({batch})
+
+
+def _leave(batches: set[object]) -> None:
+    if _batches and not _batches - batches and _state["collects"]:
+        gc.enable()
+    _batches.difference_update(batches)
 
 
 def _mark_forked() -> None:
-    global _precision
-    _precision = threading.Lock()
+    global _precision, _collector
+    _precision, _collector = threading.Lock(), threading.RLock()
+    # No thread that another batch was in is here to leave it.
+    _leave({*_batches})
     _state.update(forked=True, limited=False)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy import randomness
-from hf_dxprivacy._runtime import CPU, lazy_property
+from hf_dxprivacy._runtime import CPU, lazy_property, no_collection
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
 from hf_dxprivacy.guarantee import PrivacyGuarantee, text_disclosures
 from hf_dxprivacy.mechanisms import FLAT, Mechanism
@@ -295,15 +295,16 @@ class DxPrivatizer(Privatizer):
                 batch = SingleRow(examples, batch.names)
             elif indices is None and self._must_be_clear and not self._paths:
                 batch.require_clear(self.text_columns)
-        cells = {name: batch.column(name) for name in self._inputs}
-        row_ids = RowIds(batch.row_indices(indices, len(cells[self.text_columns[0]])))
-        if self.user_column is not None:
-            row_ids = row_ids.with_users(cells[self.user_column], self.user_column)
-        columns = [
-            self._encode(name, cells[name], row_ids, cells, self._paths.get(name))
-            for name in self.text_columns
-        ]
-        return batch.with_columns(self._release(columns, on_counts), self._types)
+        with no_collection():
+            cells = {name: batch.column(name) for name in self._inputs}
+            row_ids = RowIds(batch.row_indices(indices, len(cells[self.text_columns[0]])))
+            if self.user_column is not None:
+                row_ids = row_ids.with_users(cells[self.user_column], self.user_column)
+            columns = [
+                self._encode(name, cells[name], row_ids, cells, self._paths.get(name))
+                for name in self.text_columns
+            ]
+            return batch.with_columns(self._release(columns, on_counts), self._types)
 
     @overload
     def privatize(self, texts: str) -> str: ...
@@ -340,7 +341,9 @@ class DxPrivatizer(Privatizer):
         """
         self._require_no_columns("user_column")
         counts: list[WordCounts] = []
-        released = self._release([self._encode(column, cells, RowIds(keys), None)], counts.append)
+        with no_collection():
+            columns = [self._encode(column, cells, RowIds(keys), None)]
+            released = self._release(columns, counts.append)
         return released[self.output_columns[0]], counts[0]
 
     def _encode(

@@ -25,13 +25,16 @@ def look_up_rows(rows: Sequence[Row | None], space: EmbeddingSpace) -> NDArray[n
     present = [row for row in rows if row is not None]
     words = [word for row in present for word in row.words]
     ids = space.ids(words)
-    missing = np.flatnonzero(ids < 0).tolist()
+    unknown = np.flatnonzero(ids < 0).tolist()
+    missing = dict.fromkeys((words[i] for i in unknown), -1)
+    left = [*missing]
     for at, form in enumerate(LOOKUP_FORMS):
-        ids[missing] = space.ids([form(words[i]) for i in missing])
-        missing = [i for i in missing if ids[i] < 0]
+        missing.update(zip(left, space.ids(map(form, left)).tolist(), strict=True))
+        left = [word for word in left if missing[word] < 0]
         if at:
             # In ASCII the other forms change a possessive only.
-            missing = [i for i in missing if "'" in words[i] or not words[i].isascii()]
+            left = [word for word in left if "'" in word or not word.isascii()]
+    ids[unknown] = [missing[words[i]] for i in unknown]
     if space.shapes:
         starts = [*accumulate(map(len, present), initial=0)]
         for i in np.flatnonzero(ids < 0).tolist():
