@@ -18,8 +18,14 @@ from numpy.typing import NDArray
 
 import common
 from hf_dxprivacy import EmbeddingSpace
-from hf_dxprivacy.calibration import privacy_statistics, sample_words, suggest_epsilon
+from hf_dxprivacy.calibration import (
+    privacy_statistics,
+    sample_words,
+    suggest_epsilon,
+    suggest_lambda,
+)
 from hf_dxprivacy.mechanisms import Mahalanobis, MultivariateLaplace, create_mechanism
+from hf_dxprivacy.mechanisms.mahalanobis import regularized_mahalanobis
 from hf_dxprivacy.noise import ball_points, lebesgue_radius
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.search import nearest_poincare
@@ -40,6 +46,12 @@ MAHALANOBIS_EPSILONS = (5.0, 10.0, 15.0, 20.0, 40.0)
 LAPLACE_EPSILONS = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0)
 ADDITION_EPSILONS = (0.125, 1.0, 100.0, 200.0)
 WORST = (0.3, 0.5, 0.7, 0.9)
+# By space: ε of noise, and of "tem".
+INPUT_EPSILONS = {
+    "wordnet-gloss": ((16.0, 24.0, 32.0, 48.0), (5.0, 6.5, 8.0, 10.0)),
+    "GloVe": ((5.0, 10.0, 15.0, 20.0), (1.0, 1.5, 2.0, 2.5)),
+}
+NOISE_LENGTHS = (3.0, 4.0, 5.0, 6.0, 8.0, 12.0)
 
 
 def short_texts(data: Path) -> EmbeddingSpace:
@@ -233,6 +245,122 @@ def suggestions(data: Path) -> dict[str, Table]:
     return {"targets": rows}
 
 
+def inputs(data: Path) -> dict[str, Table]:
+    """N_w, S_w and K_w of all words in two spaces of 3,000."""
+    spaces = {"wordnet-gloss": EmbeddingSpace.from_pretrained("wordnet-gloss")}
+    spaces["GloVe"] = common.glove(data)
+    rows: Table = []
+    for title, whole in spaces.items():
+        space = within(whole, whole.words[:3000])
+        noise, tem = INPUT_EPSILONS[title]
+        cases = [("laplace", {}, noise), ("mahalanobis", {"lam": 1.0}, noise), ("tem", {}, tem)]
+        for name, own, epsilons in cases:
+            for epsilon in epsilons:
+                mechanism = create_mechanism(name, space, epsilon, **own)
+                rng = keyed_generator(0, title, name, repr(epsilon))
+                found = privacy_statistics(mechanism, runs=500, rng=rng, count_inputs=True)
+                low, middle, high = np.percentile(found.inputs, (5, 50, 95))
+                rows.append(
+                    {"space": title, "mechanism": name + ", λ = 1" * bool(own), "ε": epsilon}
+                    | {"mean N_w": f"{found.kept.mean():.3f}"}
+                    | {"median S_w": f"{np.median(found.distinct):.0f}"}
+                    | {"least K_w": int(found.inputs.min()), "K_w 5 %": f"{low:.0f}"}
+                    | {"K_w 50 %": f"{middle:.0f}", "K_w 95 %": f"{high:.0f}"}
+                )
+    return {"K_w": rows}
+
+
+def density(data: Path) -> dict[str, Table]:
+    """Distances to neighbours, and words within a radius, of 1,000 words of each space."""
+    names = ("english", "wordnet-gloss", "wordnet-poincare")
+    spaces = {f"`{name}`": EmbeddingSpace.from_pretrained(name) for name in names}
+    spaces["GloVe"] = glove = common.glove(data)
+    spaces["GloVe of short texts"] = short_texts(data)
+    stretched = regularized_mahalanobis(glove.vectors, 1.0).inverse_root
+    points = glove.vectors.astype(np.float64) @ stretched
+    spaces["GloVe, Mahalanobis norm, λ = 1"] = EmbeddingSpace.from_vectors(glove.words, points)
+    distances: Table = []
+    within_radius: Table = []
+    for title, space in spaces.items():
+        ids = space.ids(sample_words(space, 1000, rng=keyed_generator(0, "density")))
+        found = [np.sort(space.distances(block), axis=1)[:, 1:] for block in np.split(ids, 10)]
+        near = np.concatenate(found)
+        unit = np.median(near[:, 0])
+        about = {"space": title, "words": len(space)}
+        ranks = {rank: np.percentile(near[:, rank - 1], (5, 50, 95)) for rank in (1, 5, 10, 100)}
+        distances.append(
+            about
+            | {
+                f"neighbour {k}": " / ".join(f"{v:.3g}" for v in found)
+                for k, found in ranks.items()
+            }
+            | {"95 % to 5 %, 10th": f"{ranks[10][2] / ranks[10][0]:.2f}"}
+        )
+        radii = {factor: (near <= factor * unit).sum(axis=1) for factor in (1.0, 1.25, 1.5, 2.0)}
+        within_radius.append(
+            about
+            | {
+                f"{k:g} × {unit:.3g}" if k == 1 else f"{k:g} ×": quantiles(v)
+                for k, v in radii.items()
+            }
+        )
+    return {"distances": distances, "radii": within_radius}
+
+
+def quantiles(values: NDArray[np.int64]) -> str:
+    """Return three percentiles and the mean."""
+    found = np.percentile(values, (5, 50, 95))
+    return " / ".join(f"{v:,.0f}" for v in found) + f" ({values.mean():,.1f})"
+
+
+def lambdas(data: Path) -> dict[str, Table]:
+    """What λ does to the lonely words where as many stay on average."""
+    texts, gloss = short_texts(data), EmbeddingSpace.from_pretrained("wordnet-gloss")
+    rows: Table = []
+    for title, space, epsilon in (("GloVe", texts, 10.0), ("wordnet-gloss", gloss, 24.0)):
+        words = sample_words(space, 500, "sparsity", keyed_generator(0, "lambdas"))
+        lams = LAMBDAS if title == "GloVe" else LAMBDAS[::2]
+        rng = keyed_generator(0, "lambdas", title, repr(epsilon))
+        found = suggest_lambda(space, epsilon, lams=lams, words=words, runs=400, rng=rng)
+        print(found, flush=True)
+        for (lam, figure), step in zip(found.figures.items(), found.steps, strict=True):
+            kept, made = step.statistics.kept, step.mechanism
+            rows.append(
+                {"space": title, "λ": f"**{lam:g}**" if lam == found.lam else f"{lam:g}"}
+                | {"ε": f"{made.epsilon:.4g}", "Euclidean ε": f"{made.space_epsilon:.4g}"}
+                | {"mean N_w": f"{kept.mean():.3f}", "densest tenth": f"{kept[:50].mean():.3f}"}
+                | {"loneliest tenth": f"{kept[-50:].mean():.3f}", "worst 5 %": f"{figure:.3f}"}
+                | {"largest N_w": f"{kept.max():.3f}"}
+                | {"median S_w": f"{np.median(step.statistics.distinct):.0f}"}
+            )
+    return {"grid": rows}
+
+
+def dimensions(data: Path) -> dict[str, Table]:
+    """N_w and S_w of GloVe and its first 50 principal components, under noise of equal lengths."""
+    glove, words = lonely_and_not(data)
+    centred = glove.vectors - glove.vectors.mean(axis=0, dtype=np.float64)
+    values, basis = np.linalg.eigh(centred.T @ centred)
+    flat = EmbeddingSpace.from_vectors(glove.words, centred @ basis[:, -50:])
+    about = {"variance kept": f"{values[-50:].sum() / values.sum():.0%}"}
+    rows: Table = [{"noise": f"{length:g}"} for length in NOISE_LENGTHS]
+    for space in (glove, flat):
+        unit, n = space.neighbour_distances()[1], space.dim
+        about[f"median distance to the nearest word, {n}"] = f"{unit:.3g}"
+        for row in rows:
+            epsilon = n / (float(row["noise"]) * unit)
+            found = privacy_statistics(
+                MultivariateLaplace(space, epsilon),
+                *(words, 500),
+                rng=keyed_generator(0, "dimensions", n, row["noise"]),
+            )
+            kept = np.percentile(found.kept, (5, 50, 95))
+            row |= {f"{n}-d: ε": f"{epsilon:.3g}"}
+            row |= {"N_w 5 / 50 / 95 %" + " " * (n == 50): " / ".join(f"{v:.3f}" for v in kept)}
+            row |= {"S_w 50 %" + " " * (n == 50): f"{np.median(found.distinct):.0f}"}
+    return {"N_w": rows, "space": [about]}
+
+
 def speed(data: Path) -> dict[str, Table]:
     """What a draw costs on GloVe, by statistics and by a search for each draw."""
     space = common.glove(data)
@@ -253,7 +381,10 @@ def speed(data: Path) -> dict[str, Table]:
 
 PARTS: dict[str, Callable[[Path], dict[str, Table]]] = {
     function.__name__: function
-    for function in (mahalanobis, hierarchy, additions, laplace, suggestions, speed)
+    for function in (
+        *(mahalanobis, inputs, density, lambdas, dimensions),
+        *(hierarchy, additions, laplace, suggestions, speed),
+    )
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hf_dxprivacy.calibration import privacy_statistics, sample_words
-from hf_dxprivacy.mechanisms import Mahalanobis
+from hf_dxprivacy.mechanisms import Mahalanobis, create_mechanism
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -53,6 +53,51 @@ def test_words_of_the_ball_stay_least_often_where_the_worst_are_equal() -> None:
     assert np.less(2 * np.array(ball[:3]), gloss[:3]).all()
 
 
+def test_lambda_hides_lonely_words_little_better_where_as_many_stay() -> None:
+    rows = [row for row in table("lambdas grid") if row[0] == "GloVe"]
+    assert rows[0][1] == "**0**"
+    kept, densest, loneliest, worst = (
+        np.array([float(row[at]) for row in rows]) for at in range(4, 8)
+    )
+    assert np.ptp(kept) < 0.01
+    assert (np.diff(densest) > 0).all()
+    assert (np.diff(loneliest) < 0).all()
+    assert loneliest[-1] > 0.95 * loneliest[0]
+    assert worst.min() > worst[0] / 1.05
+    proven = [float(row[3]) for row in rows]
+    assert proven == sorted(proven)
+    assert proven[-1] > 8 * proven[0]
+
+
+def test_fifty_dimensions_hide_more_at_the_same_relative_length() -> None:
+    for row in table("dimensions N_w"):
+        many, few = (float(row[at].split(" / ")[1]) for at in (2, 5))
+        assert few < many / 4
+        assert int(row[6]) >= int(row[3])
+
+
+def test_exact_inputs_of_an_output_come_out_again(tables: ModuleType) -> None:
+    """And fall with ε, as the least does in GloVe; noise leaves a word of GloVe alone earlier."""
+    rows = [[cell.replace(",", "") for cell in row] for row in table("inputs K_w")]
+    exact = [row for row in rows if row[1] == "tem"]
+    for name in ("wordnet-gloss", "GloVe"):
+        least = [int(row[5]) for row in exact if row[0] == name]
+        assert least == sorted(least, reverse=True)
+    least_of = {(row[0], row[1], row[2]): int(row[5]) for row in rows}
+    assert least_of["GloVe", "laplace", "15"] == 1
+    assert least_of["wordnet-gloss", "laplace", "32"] > 10
+    gloss = EmbeddingSpace.from_pretrained("wordnet-gloss")
+    space = tables.within(gloss, gloss.words[:3000])
+    found = privacy_statistics(create_mechanism("tem", space, 8.0), runs=500, count_inputs=True)
+    assert found.inputs is not None
+    (row,) = (row for row in exact if row[0] == "wordnet-gloss" and row[2] == "8")
+    stated = [float(cell) for cell in row[3:]]
+    measured = [found.kept.mean(), np.median(found.distinct), found.inputs.min()]
+    measured += np.percentile(found.inputs, (5, 50, 95)).tolist()
+    assert stated == pytest.approx(measured, abs=0.51, rel=1e-3)
+    assert stated[0] == pytest.approx(measured[0], abs=6e-4)
+
+
 @pytest.fixture(scope="module")
 def tables() -> Iterator[ModuleType]:
     with pytest.MonkeyPatch.context() as patch:
@@ -65,6 +110,15 @@ def space(data: Path, tables: ModuleType) -> EmbeddingSpace:
     """GloVe over the words of SMS spam and disaster tweets."""
     found: EmbeddingSpace = tables.short_texts(data)
     return found
+
+
+@pytest.mark.realdata
+def test_the_density_of_glove_comes_out_again(space: EmbeddingSpace) -> None:
+    """Of 200 other words of the short texts: 5, 50 and 95 % of the distance to the 10th one."""
+    (row,) = (row for row in table("density distances") if row[0] == "GloVe of short texts")
+    near = np.sort(space.distances(np.arange(11, len(space), len(space) // 200)), axis=1)[:, 10]
+    stated = [float(value) for value in row[4].split(" / ")]
+    assert np.percentile(near, (5, 50, 95)) == pytest.approx(stated, rel=0.06)
 
 
 @pytest.mark.realdata
