@@ -36,7 +36,13 @@ from hf_dxprivacy.training import (
 )
 
 NOUNS = PoincareConfig(
-    epochs=300, learning_rate=0.04, burn_in=10, burn_in_rate=0.08, negatives=200, refinement=60
+    epochs=300,
+    learning_rate=0.04,
+    burn_in=10,
+    burn_in_rate=0.08,
+    negatives=200,
+    refinement=120,
+    refinement_rank_weight=30.0,
 )
 MAMMALS = PoincareConfig(epochs=600, learning_rate=0.03)
 CONFIGS = {"nouns": NOUNS, "mammals": MAMMALS}
@@ -82,6 +88,7 @@ def main() -> None:
         "--epochs", type=int, help="before the refinement, instead of those of the recipe"
     )
     arguments.add_argument("--refinement", type=int, help="epochs of it")
+    arguments.add_argument("--rank-weight", type=float, help="in it")
     arguments.add_argument("--threads", type=int, help="default: all processors")
     arguments.add_argument("--sample", type=int, help="nodes to rank from instead of all")
     arguments.add_argument("--save", type=Path, help="folder for checkpoints and trained spaces")
@@ -95,7 +102,11 @@ def main() -> None:
         )
         return
     relations = nouns if options.task == "nouns" else nouns.below("mammal.n.01")
-    asked = {"epochs": options.epochs, "refinement": options.refinement}
+    asked = {
+        "epochs": options.epochs,
+        "refinement": options.refinement,
+        "refinement_rank_weight": options.rank_weight,
+    }
     given = {name: value for name, value in asked.items() if value is not None}
     config = replace(CONFIGS[options.task], **given)
     rows = []

@@ -93,7 +93,7 @@ class Descent:
         config, number = self.config, state.epoch
         table = self.burn_in_table if number < config.burn_in else self.table
         graph = self.graph._replace(nearest=self.near_lists(state))
-        settings = (config.sharpness_at(number), config.rate(number))
+        settings = (config.sharpness_at(number), config.rate(number), config.ranks(number))
         drawing = (table, config.negatives, config.near(number))
         shares = np.array_split(state.rng.permutation(self.nodes), self.threads)
         seeds = state.rng.integers(0, 2**64, size=(self.threads, 1), dtype=np.uint64)

@@ -134,29 +134,34 @@ def fill_group(
     node: int,
     group: Rows,
     negatives: int,
-    near: float,
+    near: int,
     graph: Graph,
     table: Table,
     state: RandomState,
-) -> int:
-    """Fill `group` with the classes of a node and then with drawn nodes; return its end.
+) -> tuple[int, int]:
+    """Fill `group` with the classes of a node, near nodes and then others that are drawn.
 
-    The share `near` of the draws is of near nodes, see `draw_near`. Classes of the node, and the
-    node itself, are left out.
+    Of the `negatives` draws the first `near` are by `draw_near`. Classes of the node, and the node
+    itself, are left out.
+
+    Returns:
+        Where the others start, and the end.
     """
-    count = 0
+    count = even = 0
     for place in range(graph.starts[node], graph.starts[node + 1]):
         group[count] = graph.classes[place]
         count += 1
-    for _ in range(negatives):
-        if near > 0.0 and uniform(state) < near:
+    for number in range(negatives):
+        if number == near:
+            even = count
+        if number < near:
             other = draw_near(node, graph, state)
         else:
             other = draw(table, len(graph.starts) - 1, state)
         if other != node and not is_above(node, other, graph):
             group[count] = other
             count += 1
-    return count
+    return (even if near < negatives else count), count
 
 
 @compiled(fastmath=True)
@@ -244,12 +249,23 @@ def scatter(points: Floats, group: Rows, there: Floats) -> None:
 
 
 @compiled(fastmath=True)
-def slopes(terms: Floats, classes: int, count: int, sharpness: float, rate: float) -> float:
+def slopes(
+    terms: Floats,
+    classes: int,
+    even: int,
+    count: int,
+    sharpness: float,
+    rate: float,
+    rank_weight: float,
+) -> float:
     """Fill the second and fourth row of `terms` from the first; return the loss of [N], Eq. 6.
 
-    Of the `count` columns the first are the classes, and the others were drawn.
+    Of the `count` columns the first are the classes, and the others were drawn, those from `even`
+    on without regard to the node. To the slopes, not to the sum, belongs a second loss, the sum of
+    log(1 + exp(s(d − e)))/s over the distances d of classes and e of these others, for a sharpness
+    s: how many of them are nearer than a class decides its slope, in proportion to its rank.
     """
-    excess, sinh, slope = terms[0], terms[1], terms[3]
+    excess, sinh, push, slope = terms[0], terms[1], terms[2], terms[3]
     for place in range(count):
         # exp(-arcosh(1 + excess)) without transcendental functions.
         sinh[place] = math.sqrt(excess[place] * (excess[place] + 2.0))
@@ -259,13 +275,20 @@ def slopes(terms: Floats, classes: int, count: int, sharpness: float, rate: floa
             slope[place] **= sharpness
     drawn = np.sum(slope[classes:count])
     loss, inverses = 0.0, 0.0
+    push[classes:count] = 0.0
     for place in range(classes):
         inverse = 1.0 / (slope[place] + drawn)
         loss -= math.log(slope[place] * inverse)
         inverses += inverse
-        slope[place] = rate * sharpness * drawn * inverse
+        pull = sharpness * drawn * inverse
+        if rank_weight > 0.0:
+            for other in range(even, count):
+                nearer = rank_weight * slope[other] / (slope[other] + slope[place])
+                push[other] += nearer
+                pull += nearer
+        slope[place] = rate * pull
     for place in range(classes, count):
-        slope[place] *= -rate * sharpness * inverses
+        slope[place] = -rate * (sharpness * inverses * slope[place] + push[place])
     for place in range(count):
         sinh[place] = slope[place] / sinh[place] if sinh[place] > COINCIDENT else 0.0
     return loss
@@ -278,9 +301,10 @@ def train(
     graph: Graph,
     table: Table,
     negatives: int,
-    near: float,
+    near: int,
     sharpness: float,
     rate: float,
+    rank_weight: float,
     state: RandomState,
 ) -> float:
     """Take one step of Riemannian gradient descent for each node, in order.
@@ -291,9 +315,10 @@ def train(
         graph: Relations.
         table: Distribution of negatives.
         negatives: Nodes drawn for each node; its classes among them are left out.
-        near: Share of them that is drawn by `draw_near`.
+        near: How many of them are drawn by `draw_near`.
         sharpness: Factor on distances in the loss.
         rate: Learning rate.
+        rank_weight: Weight of the term that is linear in the ranks, 0 for none.
         state: (1,) state of the random numbers.
 
     Returns:
@@ -306,12 +331,12 @@ def train(
     terms = np.empty((4, width))
     losses = 0.0
     for node in nodes:
-        count = fill_group(node, group, negatives, near, graph, table, state)
+        even, count = fill_group(node, group, negatives, near, graph, table, state)
         for place, row in enumerate(group[:count]):
             for axis in range(points.shape[1]):
                 there[axis, place] = points[row, axis]
         measure(points[node], there, terms, count)
-        losses += slopes(terms, counts[node], count, sharpness, rate)
+        losses += slopes(terms, counts[node], even, count, sharpness, rate, rank_weight)
         descend(points[node], there, terms, count)
         group[count] = node
         scatter(points, group[: count + 1], there)

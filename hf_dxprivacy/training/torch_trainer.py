@@ -83,10 +83,16 @@ class TorchDescent(Descent):
         near = points[rows].requires_grad_()
         sharpness = self.config.sharpness_at(number)
         pull = -sharpness * _distances(near[here][:, None], near[others.view_as(drawn)])
-        against = pull.masked_fill(self._is_above(nodes, drawn), NOTHING).logsumexp(dim=1)
+        pull = pull.masked_fill(self._is_above(nodes, drawn), NOTHING)
+        against = pull.logsumexp(dim=1)
         push = sharpness * _distances(near[here[owner]], near[above])
         loss = torch.nn.functional.softplus(push + against[owner]).sum()
-        (gradient,) = torch.autograd.grad(loss, near)
+        whole = loss
+        if weight := self.config.ranks(number):
+            even = pull[:, self.config.near(number) :]
+            behind = torch.nn.functional.softplus(push[:, None] + even[owner])
+            whole = loss + weight / sharpness * behind.sum()
+        (gradient,) = torch.autograd.grad(whole, near)
         points[rows] = _moved(near.detach(), -self.config.rate(number) * gradient)
         return loss.detach()
 
@@ -98,28 +104,27 @@ class TorchDescent(Descent):
         return owner, self.classes[first[owner] + torch.arange(len(owner), device=self.device)]
 
     def _draw(self, nodes: Any, number: int, random: Any) -> Any:
-        """Return the nodes to compare each node with, (len(nodes), negatives)."""
+        """Return the nodes to compare each node with, near ones first, (len(nodes), negatives)."""
         config = self.config
         weights = self.burn_in_weights if number < config.burn_in else self.weights
 
-        def uniform() -> Any:
-            shape = (len(nodes), config.negatives)
+        def uniform(number: int) -> Any:
+            shape = (len(nodes), number)
             return torch.rand(shape, dtype=torch.float64, device=self.device, generator=random)
 
         def member(lists: Any, starts: Any, which: Any) -> Any:
             counts = starts[which + 1] - starts[which]
-            return lists[starts[which] + (uniform() * counts).long()]
+            return lists[starts[which] + (uniform(count) * counts).long()]
 
-        drawn = torch.searchsorted(weights, uniform() * weights[-1], right=True)
-        share = config.near(number)
-        if share == 0.0:
-            return drawn
+        count = config.near(number)
+        drawn = uniform(config.negatives - count) * weights[-1]
+        drawn = torch.searchsorted(weights, drawn, right=True)
         if listed := self.nearest.shape[1]:
-            near = self.nearest[nodes[:, None], (uniform() * listed).long()].long()
+            near = self.nearest[nodes[:, None], (uniform(count) * listed).long()].long()
         else:
             above = member(self.classes, self.starts, nodes[:, None])
             near = member(self.members, self.member_starts, above)
-        return torch.where(uniform() < share, near, drawn)
+        return torch.cat((near, drawn), dim=1)
 
     def _is_above(self, nodes: Any, drawn: Any) -> Any:
         """Mark the drawn nodes that are no negatives: classes of the node, and itself."""

@@ -17,37 +17,40 @@ def _to_hyperboloid(points: np.ndarray) -> np.ndarray:
     return 2.0 * points / (1.0 - (points**2).sum(axis=1, keepdims=True))
 
 
-def _loss(points: np.ndarray, sharpness: float) -> float:
-    """Eq. 6 of [N] for both relations."""
+def _loss(points: np.ndarray, sharpness: float, rank_weight: float = 0.0) -> float:
+    """Eq. 6 of [N] for both relations, and how far the drawn node is nearer than either class."""
     gaps = (1.0 - points[0] @ points[0]) * (1.0 - (points[1:] ** 2).sum(axis=1))
     squared = ((points[1:] - points[0]) ** 2).sum(axis=1)
     weights = np.exp(-sharpness * np.arccosh(1.0 + 2.0 * squared / gaps))
-    return float(-np.log(weights[:2] / (weights[:2] + weights[2])).sum())
+    behind = np.log1p(weights[2] / weights[:2]).sum() / sharpness
+    return float(-np.log(weights[:2] / (weights[:2] + weights[2])).sum() + rank_weight * behind)
 
 
-def _gradient(points: np.ndarray, sharpness: float) -> np.ndarray:
+def _gradient(points: np.ndarray, *settings: float) -> np.ndarray:
     gradient = np.zeros_like(points)
     for place in np.ndindex(*points.shape):
         step = np.zeros_like(points)
         step[place] = 1e-6
-        change = _loss(points + step, sharpness) - _loss(points - step, sharpness)
+        change = _loss(points + step, *settings) - _loss(points - step, *settings)
         gradient[place] = change / 2e-6
     return gradient
 
 
+@pytest.mark.parametrize("rank_weight", [0.0, 3.0])
 @pytest.mark.parametrize("sharpness", [1.0, 2.5])
-def test_a_step_follows_the_gradient_of_the_loss(sharpness: float) -> None:
+def test_a_step_follows_the_gradient_of_the_loss(sharpness: float, rank_weight: float) -> None:
     """It is, for a short step, the Riemannian gradient in the ball."""
     points = _to_hyperboloid(START)
     graph = descent.graph_of(PAIRS, 4)
     only_the_last = descent.alias_table(np.array([0.0, 0.0, 0.0, 1.0]))
     state = np.array([5], dtype=np.uint64)
     rate, node = 1e-6, np.array([0])
-    loss = kernels.train(points, node, graph, only_the_last, 1, 0.0, sharpness, rate, state)
+    settings = (sharpness, rate, rank_weight)
+    loss = kernels.train(points, node, graph, only_the_last, 1, 0, *settings, state)
     moved = kernels.to_ball(points)
     assert loss == pytest.approx(_loss(START, sharpness))
     conformal = ((1.0 - (START**2).sum(axis=1, keepdims=True)) / 2.0) ** 2
-    expected = -rate * conformal * _gradient(START, sharpness)
+    expected = -rate * conformal * _gradient(START, sharpness, rank_weight)
     np.testing.assert_allclose(moved - START, expected, rtol=1e-4, atol=1e-12)
 
 
@@ -101,19 +104,20 @@ def test_steps_stay_within_the_largest_norm() -> None:
     graph, even = descent.graph_of(PAIRS, 4), descent.alias_table(np.ones(4))
     state = np.array([5], dtype=np.uint64)
     for _ in range(20):
-        kernels.train(points, np.array([0]), graph, even, 20, 0.0, 1.0, 5.0, state)
+        kernels.train(points, np.array([0]), graph, even, 20, 0, 1.0, 5.0, 0.0, state)
     assert np.isfinite(points).all()
     assert np.linalg.norm(points, axis=1).max() <= kernels.LARGEST_NORM * (1.0 + 1e-15)
 
 
-def _drawn(near: float, table: kernels.Table, seed: int) -> np.ndarray:
+def _drawn(near: int, table: kernels.Table, seed: int) -> np.ndarray:
     """Count the draws for node 4 of: 0 above all, 1 above 4 and 5, 2 above 6, 3 alone below 0."""
     pairs = np.array([[1, 0], [2, 0], [3, 0], [4, 0], [4, 1], [5, 0], [5, 1], [6, 0], [6, 2]])
     graph, state = descent.graph_of(pairs, 7), np.array([seed], dtype=np.uint64)
     counts, group = np.zeros(7), np.empty(1002, dtype=np.int64)
     for _ in range(60):
-        end = kernels.fill_group(4, group, 1000, near, graph, table, state)
+        even, end = kernels.fill_group(4, group, 1000, near, graph, table, state)
         assert group[:2].tolist() == [0, 1]
+        assert even == (end if near else 2)
         counts += np.bincount(group[2:end], minlength=7)
     return counts
 
@@ -122,13 +126,13 @@ def _drawn(near: float, table: kernels.Table, seed: int) -> np.ndarray:
     ("near", "weights", "expected"),
     [
         # Draws of the node itself (4) and its classes (0, 1) are dropped.
-        (0.0, np.ones(7), np.array([0, 0, 1, 1, 0, 1, 1]) / 7),
-        (0.0, np.arange(7.0), np.array([0, 0, 2, 3, 0, 5, 6]) / 21),
+        (0, np.ones(7), np.array([0, 0, 1, 1, 0, 1, 1]) / 7),
+        (0, np.arange(7.0), np.array([0, 0, 2, 3, 0, 5, 6]) / 21),
         # By 0 any of its six members, by 1 one of its two.
-        (1.0, np.ones(7), np.array([0, 0, 1 / 12, 1 / 12, 0, 1 / 12 + 1 / 4, 1 / 12])),
+        (1000, np.ones(7), np.array([0, 0, 1 / 12, 1 / 12, 0, 1 / 12 + 1 / 4, 1 / 12])),
     ],
 )
-def test_negatives_are_drawn_as_asked(near: float, weights: Any, expected: Any) -> None:
+def test_negatives_are_drawn_as_asked(near: int, weights: Any, expected: Any) -> None:
     counts = _drawn(near, descent.alias_table(weights), seed=9)
     # Six standard deviations of 60,000 draws.
     bound = 6.0 * np.sqrt(60_000 * expected * (1.0 - expected))

@@ -23,7 +23,7 @@ CONFIG = PoincareConfig(epochs=40, burn_in=5, negatives=10, check_every=10, pati
 
 CONFIGS = {
     "plain": CONFIG,
-    "refined": replace(CONFIG, epochs=20, refinement=20, check_every=0),
+    "refined": replace(CONFIG, epochs=20, refinement=20, refinement_rank_weight=5.0, check_every=0),
 }
 
 # Trains like the tests, in a process that ends as if it had lost its power.

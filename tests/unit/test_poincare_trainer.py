@@ -108,8 +108,10 @@ def test_settings_change_for_the_refinement() -> None:
     config = PoincareConfig(epochs=20, final_rate=0.5, refinement=4, refinement_rate=0.02)
     assert config.all_epochs == 24
     assert [config.rate(epoch) for epoch in (20, 22)] == pytest.approx([0.02, 0.015])
-    assert [config.near(epoch) for epoch in (20, 23)] == [0.5, 0.5]
+    assert [config.near(epoch) for epoch in (20, 23)] == [50, 50]
     assert [config.sharpness_at(epoch) for epoch in (19, 20)] == [1.0, 4.0]
+    weighted = replace(config, refinement_rank_weight=3.0)
+    assert [weighted.ranks(epoch) for epoch in (19, 20)] == [0.0, 3.0]
     # It comes after the epochs, whether they were enough for the burn-in or not.
     short = replace(config, epochs=2, burn_in=10)
     assert [short.rate(epoch) for epoch in (1, 2)] == pytest.approx([0.005, 0.02])
@@ -129,10 +131,8 @@ def test_small_graphs_get_more_epochs() -> None:
 
 
 def test_near_negatives_grow_after_the_burn_in() -> None:
-    config = PoincareConfig(epochs=20, burn_in=10, near_negatives=0.5)
-    assert config.near(9) == 0.0
-    assert config.near(10) == 0.0
-    assert config.near(19) == pytest.approx(0.5 * 0.9**2)
+    config = PoincareConfig(epochs=20, burn_in=10, near_negatives=0.5, negatives=200)
+    assert [config.near(epoch) for epoch in (9, 10, 19)] == [0, 0, 81]
 
 
 def test_training_stops_when_the_reconstruction_gets_no_better() -> None:
@@ -189,6 +189,7 @@ def test_parts_that_nothing_joins_are_refused(others: list[tuple[str, str]]) -> 
         ({"refinement": -1}, "refinement >= 0"),
         ({"refinement_rate": 0.0}, "refinement_rate > 0"),
         ({"refinement_sharpness": 0.0}, "refinement_sharpness > 0"),
+        ({"refinement_rank_weight": -1.0}, "0.0 <= refinement_rank_weight <= 1000.0"),
     ],
 )
 def test_settings_are_checked(setting: dict[str, Any], message: str) -> None:

@@ -47,7 +47,7 @@ def test_a_step_of_one_node_is_that_of_the_compiled_loop(radius: float, sharpnes
 
     expected, seed = start.copy(), np.array([5], dtype=np.uint64)
     graph, table = descent.graph_of(FOUR.pairs, 4), descent.alias_table(only_the_last)
-    loss = kernels.train(expected, np.array([0]), graph, table, 1, 0.0, sharpness, 0.3, seed)
+    loss = kernels.train(expected, np.array([0]), graph, table, 1, 0, sharpness, 0.3, 0.0, seed)
     trainer = torch_trainer.TorchDescent(FOUR, config, "cpu")
     trainer.weights = torch.from_numpy(only_the_last)
     points = torch.from_numpy(start.copy())
