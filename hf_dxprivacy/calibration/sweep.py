@@ -325,7 +325,7 @@ def suggest_lambda(
     space: EmbeddingSpace | SentencePool,
     epsilon: float,
     *,
-    lams: Iterable[float] = (0.0, 0.25, 0.5, 0.75, 1.0),
+    lams: ArrayLike = (0.0, 0.25, 0.5, 0.75, 1.0),
     equal: Literal["kept", "epsilon"] = "kept",
     by: Literal["kept", "distinct"] = "kept",
     worst: float = 0.05,
@@ -357,15 +357,16 @@ def suggest_lambda(
         progress: Show a bar on the standard error stream if that is a terminal.
 
     Raises:
-        InvalidValueError: If there is no λ, a number is out of range, the space does not allow a λ,
-            or at `epsilon` all words always stay, or none ever.
+        InvalidValueError: If there is no λ or word, a number is out of range, the space does not
+            allow a λ, or at `epsilon` all words always stay, or none ever.
     """
     require_one_of(("kept", "epsilon"), equal=equal)
     require_one_of(("kept", "distinct"), by=by)
     require_within(0.0, 1.0, worst=worst, margin=margin)
-    space, grid = entry_space(space), sorted(set(lams))
-    if not grid:
-        raise InvalidValueError("expected λ to try, got none")
+    space = entry_space(space)
+    grid: list[float] = np.unique(np.asarray(lams, dtype=np.float64)).tolist()
+    if not grid or (words is not None and len(words) == 0):
+        raise InvalidValueError(f"expected λ to try, and {space.entries} to look at, got none")
     # First, so that a λ that the space does not allow costs no time.
     made = {(lam, epsilon): Mahalanobis(space, epsilon, lam) for lam in (0.0, *grid)}
     key = (rng or process_generator()).bytes(KEY_BYTES)

@@ -335,7 +335,7 @@ def test_lambda_is_large_only_where_lonely_words_lie_along_the_covariance(by: st
             1.0,
             by=by,  # type: ignore[arg-type]
             lams=(1.0, 0.0, 0.5, 0.0),
-            runs=400,
+            runs=250,
             rng=keyed_generator(1),
         )
         assert (found.lam, list(found.figures)) == (lam, [0.0, 0.5, 1.0])
@@ -385,7 +385,8 @@ def test_lambda_follows_its_generator_its_margin_and_the_equal_epsilon() -> None
 @pytest.mark.parametrize(
     ("epsilon", "arguments", "message"),
     [
-        (1.0, {"lams": ()}, "expected λ to try, got none"),
+        (1.0, {"lams": ()}, "expected λ to try, and words to look at, got none"),
+        (1.0, {"words": ()}, "expected λ to try, and words to look at, got none"),
         (1.0, {"lams": (0.5, 1.5)}, "lam"),
         (1.0, {"equal": "guarantee"}, "expected equal to be one of"),
         (1.0, {"by": "support"}, "expected by to be one of"),
