@@ -182,6 +182,17 @@ def mobius_add(u: NDArray[np.floating], v: NDArray[np.floating]) -> NDArray[np.f
     return result
 
 
+def contracted(points: NDArray[np.floating], factor: float) -> NDArray[np.float64]:
+    """Move (m, n) points of the ball towards its origin, to `factor` times their distance ρ."""
+    exact = points.astype(np.float64)
+    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
+    # ρ = ln((1+‖u‖)²/(1−‖u‖²)), and the norm of a point is tanh(ρ/2).
+    radii = 2.0 * np.log1p(lengths) - np.log(boundary_gap(exact))[:, None]
+    moved: NDArray[np.float64] = exact / np.where(lengths > 0.0, lengths, 1.0)
+    moved *= np.tanh(0.5 * factor * radii)
+    return moved
+
+
 def lorentz_image(points: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return (m, n) points of the ball on the hyperboloid: (1+‖u‖², 2u)/(1−‖u‖²).
 

@@ -18,6 +18,7 @@ from hf_dxprivacy.errors import (
     InvalidTypeError,
     InvalidValueError,
     require_at_least,
+    require_between,
     require_one_of,
     require_positive,
 )
@@ -394,6 +395,28 @@ class EmbeddingSpace(Distances, Publishable):
             vectors = metrics.scaled(vectors, factor)
         scaled = EmbeddingSpace(self.words, vectors, self.metric, scale, provenance)
         return scaled._with(hierarchy=self.hierarchy, shapes=self.shapes)
+
+    def contract(self, factor: float) -> "EmbeddingSpace":
+        """Return a ball whose points lie `factor` times as far from its origin as here.
+
+        The noise of "hyperbolic" cannot be longer than its floor allows, and words that lie far out
+        are out of its reach. No distance grows by more than `factor` (a ball is CAT(0)), so that
+        what is ε·d-private for the new ball is (factor·ε)·d-private for this one. A tree stays.
+
+        Args:
+            factor: Above 0 and below 1; docs/hyperbolic.md has figures.
+
+        Raises:
+            InvalidValueError: If the space is no ball, or the factor is out of range.
+        """
+        if self.metric != "poincare":
+            raise InvalidValueError("only a Poincaré ball can be contracted; see rescale()")
+        require_between(0.0, 1.0, factor=factor)
+        total = float(factor) * self.provenance.get("contracted_by", 1.0)
+        vectors = metrics.contracted(self.vectors, factor)
+        provenance = self.provenance | {"contracted_by": total}
+        ball = EmbeddingSpace(self.words, vectors, self.metric, self.scale, provenance)
+        return ball._with(hierarchy=self.hierarchy, shapes=self.shapes)
 
     def with_figures(self, figures: Mapping[str, Any]) -> "EmbeddingSpace":
         """Return this space with measured figures for its card; see `report.measure`."""

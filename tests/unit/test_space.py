@@ -15,7 +15,7 @@ import pytest
 
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import cache_dir, download, update_config, write_artifact
-from hf_dxprivacy.spaces import EmbeddingSpace, builtin_names, space_artifact
+from hf_dxprivacy.spaces import EmbeddingSpace, builtin_names, metrics, space_artifact
 from machine import PATIENCE
 
 METRICS = ["euclidean", "poincare"]
@@ -630,3 +630,32 @@ def test_importing_is_light() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_a_contracted_ball_keeps_directions_and_shrinks_every_distance() -> None:
+    ball = EmbeddingSpace.from_pretrained("wordnet-poincare")
+    half, rows = ball.contract(0.5), np.arange(0, len(ball), 500)
+    center = np.zeros((len(rows), ball.dim))
+    before, after = (s.vectors[rows].astype(np.float64) for s in (ball, half))
+    np.testing.assert_allclose(
+        metrics.pair_distances(after, center),
+        0.5 * metrics.pair_distances(before, center),
+        rtol=1e-9,
+    )
+    cosines = np.einsum("ij,ij->i", before, after)
+    cosines /= np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
+    np.testing.assert_allclose(cosines, 1.0, rtol=1e-12)
+    # The bound by which the guarantee carries over; for most pairs far less is left.
+    assert (half.distances(rows) <= 0.5 * (1.0 + 1e-9) * ball.distances(rows) + 1e-12).all()
+    assert half.contract(0.5).provenance["contracted_by"] == 0.25
+    assert half.hierarchy is ball.hierarchy
+    assert half.digest != ball.digest
+
+
+@pytest.mark.parametrize("factor", [0.0, 1.0, -1.0, float("nan")])
+def test_contraction_needs_a_ball_and_a_factor_below_one(factor: float) -> None:
+    ball = EmbeddingSpace.from_vectors(["a", "b"], [[0.1, 0.0], [0.0, 0.9]], "poincare")
+    with pytest.raises(InvalidValueError, match=r"expected 0\.0 < factor < 1\.0"):
+        ball.contract(factor)
+    with pytest.raises(InvalidValueError, match="only a Poincaré ball can be contracted"):
+        EmbeddingSpace.from_vectors(["a"], [[1.0]]).contract(0.5)
