@@ -6,7 +6,8 @@ them are worth n/τ independent ones, with τ the integrated autocorrelation tim
 monotone sequence (Statistical Science 7, 1992) and the largest among the distance from the origin
 and the coordinates. "of walk" compares independent draws a second. "of fresh walks" compares with
 one walk of 1,000 steps for each draw, which is what independent noise for each word takes without
-an estimate of τ. "riemannian" is the law that the library uses by default. ε = 2n.
+an estimate of τ. "riemannian" is the law that the library uses by default. ε = 2n. "numbers alone"
+is "of walk" if a draw took no longer than its random numbers: a bound for this way of drawing.
 
     python benchmarks/hyperbolic_noise.py
 """
@@ -75,6 +76,13 @@ def compare(dim: int, steps: int, draws: int, rounds: int) -> dict[str, Any]:
     def walk(size: int) -> NDArray[np.float64]:
         return metropolis_hastings(rng, size, dim, epsilon, burn_in=0)
 
+    def numbers(size: int) -> None:
+        # As many as `lebesgue_radius` proposes, and a direction for each that is kept.
+        for shape in (dim, epsilon):
+            rng.standard_gamma(shape, size * 9 // 8)
+        rng.standard_exponential((2, size * 9 // 8))
+        rng.standard_normal((size, dim))
+
     tau = slowest(metropolis_hastings(rng, steps, dim, epsilon, burn_in=BURN_IN))
     speed, paces = rate(exact, draws, rounds), rate(walk, steps // 5, rounds)
     return {
@@ -84,6 +92,7 @@ def compare(dim: int, steps: int, draws: int, rounds: int) -> dict[str, Any]:
         "walk steps/s": paces,
         "τ": tau,
         "of walk": speed / (paces / tau),
+        "numbers alone": rate(numbers, draws, rounds) / (paces / tau),
         "of fresh walks": speed / (paces / BURN_IN),
     }
 
