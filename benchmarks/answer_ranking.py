@@ -1,7 +1,7 @@
 """Answers to questions about insurance, found by privatized questions: MAP and MRR.
 
-    python benchmarks/answer_ranking.py --json ranking.json    measure, two minutes of one core
-    python benchmarks/answer_ranking.py --page ranking.json    put the table on the page
+    python benchmarks/answer_ranking.py --minilm --json ranking.json    measure, five minutes
+    python benchmarks/answer_ranking.py --page ranking.json             put the table on the page
 
 After the third task of Feyisetan et al. (WSDM 2020). The pairs of InsuranceQA V1: each test
 question is asked of its own answers among 500; the others are drawn from 2,000 of all answers, the
