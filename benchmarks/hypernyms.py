@@ -45,7 +45,7 @@ ABOVE = 1.01
 FACTORS = (0.6, 0.5, 0.4, 0.3)
 # Of the experiment with 100 dimensions.
 ROUNDS = 1_000
-FAR_FACTORS = (0.3,)
+FAR_FACTORS = (0.3, 0.15)
 NEAR_FACTORS = {"10-d": (1.0, 0.5, 0.4, 0.3), "100-d": (1.0, 0.2, 0.15)}
 SENTENCES = (
     "the waiter spilled soup on my jacket",
