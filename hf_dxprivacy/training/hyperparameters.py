@@ -41,15 +41,15 @@ class PoincareConfig:
         refinement_rate: Learning rate at the start of it; falls to `final_rate` times that.
         refinement_sharpness: Sharpness in it. A large one makes the loss count who is nearer, more
             than by how much.
-        refinement_rank_weight: Weight in it of a second loss, which draws a class nearer for each
-            evenly drawn node that is nearer than it: in proportion to its rank, where the loss of
-            [N] draws no more at rank 1,000 than at 10. The few classes that are far behind, and
-            make most of the mean rank, catch up; the mean average precision falls a little.
         check_every: Epochs between two looks at the reconstruction; 0 for none.
         check_sample: Nodes to look at.
         patience: Looks in a row without a better mean average precision that end the training.
             The points of the best look are the result.
         seed: Of the start, the order and the negatives.
+        refinement_rank_weight: Weight in the refinement of a loss that draws a class nearer
+            for each evenly drawn node that is nearer than it: in proportion to its rank, where the
+            loss of [N] draws no more at rank 1,000 than at 10. The few classes that are far behind,
+            and make most of the mean rank, catch up; the mean average precision falls a little.
     """
 
     epochs: int = 100
@@ -65,11 +65,11 @@ class PoincareConfig:
     refinement: int = 0
     refinement_rate: float = 0.01
     refinement_sharpness: float = 4.0
-    refinement_rank_weight: float = 0.0
     check_every: int = 0
     check_sample: int = 1000
     patience: int = 5
     seed: int = 0
+    refinement_rank_weight: float = 0.0
 
     def __post_init__(self) -> None:
         require_at_least(1, epochs=self.epochs, negatives=self.negatives)
