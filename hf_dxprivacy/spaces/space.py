@@ -411,7 +411,7 @@ class EmbeddingSpace(Distances, Publishable):
         """
         if self.metric != "poincare":
             raise InvalidValueError("only a Poincaré ball can be contracted; see rescale()")
-        require_between(0.0, 1.0, factor=factor)
+        require_between(0.0, 1.0, hint="begin with 0.5; smaller changes more words", factor=factor)
         total = float(factor) * self.provenance.get("contracted_by", 1.0)
         vectors = metrics.contracted(self.vectors, factor)
         provenance = self.provenance | {"contracted_by": total}
