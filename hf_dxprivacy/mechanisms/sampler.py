@@ -31,7 +31,7 @@ CACHE_BYTES = 1 << 27
 LIFT = 2.0**-22
 # Owner of a row that has none; −1 is the input out of vocabulary.
 FREE = -2
-# Parts of 1 between the multiples of which there are none that nearly coincide.
+# The fractional parts of its multiples are spread evenly over [0, 1).
 GOLDEN = (5**0.5 - 1) / 2
 # Inputs whose bounds, and whose envelopes, are computed together.
 BOUNDED, FILLED = 1024, 256
@@ -75,7 +75,7 @@ class Envelopes:
         return distinct[rows < 0]
 
     def claim(self, count: int) -> NDArray[np.int64]:
-        """Return rows that are nobody's, (count,); if need be the longest unused ones."""
+        """Return free rows, (count,), or the least recently used ones after freeing them."""
         if self.taken + count <= len(self.owners):
             self.taken += count
             return np.arange(self.taken - count, self.taken)
@@ -88,7 +88,7 @@ class Envelopes:
         return rows
 
     def assign(self, ids: Ids, rows: NDArray[np.int64]) -> None:
-        """Give inputs rows that are written. Until then an interruption leaves them nobody's."""
+        """Give rows to inputs once they are written: an interruption before leaves them free."""
         self.owners[rows], self.used[rows], self.rows[ids] = ids, self.calls, rows
 
 

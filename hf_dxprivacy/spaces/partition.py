@@ -418,12 +418,12 @@ class DistanceBounds:
 class SharedBounds:
     """Bounds that the processes forked from this one work out once for all of them.
 
-    They are in memory only, which these processes have in common and nobody else, and which is gone
-    with the last of them: which bounds are there tells which words occur. A row is 0 until it is
-    written, and always with the same values; so what another process sees of it halfway are lower
-    bounds as well, whichever bytes have arrived, since positive numbers of IEEE 754 are ordered as
-    the whole numbers that their bytes are. A sum, written after the row, tells whether all of it is
-    there, as reproducible draws need.
+    They are in memory that only these processes share, and that is gone with the last of them:
+    which bounds are there tells which words occur. A row is 0 until it is written, and always with
+    the same values; so what another process sees of it halfway are lower bounds as well, whichever
+    bytes have arrived, since positive numbers of IEEE 754 are ordered as the whole numbers that
+    their bytes are. A sum, written after the row, tells whether all of it is there, as reproducible
+    draws need.
 
     Args:
         size: Number of words, V. Only the first are shared if there are very many.

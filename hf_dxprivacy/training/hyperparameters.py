@@ -127,7 +127,7 @@ class PoincareConfig:
         return round(self.negatives * (REFINEMENT_NEAR if self.refines(epoch) else share))
 
     def ranks(self, epoch: int) -> float:
-        """Return the weight of the term linear in the ranks in an epoch, counted from 0."""
+        """Return the weight of the loss by ranks in an epoch, counted from 0."""
         return self.refinement_rank_weight if self.refines(epoch) else 0.0
 
     def sharpness_at(self, epoch: int) -> float:

@@ -318,7 +318,7 @@ def train(
         near: How many of them are drawn by `draw_near`.
         sharpness: Factor on distances in the loss.
         rate: Learning rate.
-        rank_weight: Weight of the term that is linear in the ranks, 0 for none.
+        rank_weight: Weight of the second loss of `slopes`, 0 for none.
         state: (1,) state of the random numbers.
 
     Returns:
