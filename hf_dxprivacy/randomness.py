@@ -59,10 +59,14 @@ def process_generator() -> np.random.Generator:
     """
     # The pid is compared too, because a fork made by C code runs no Python hook.
     if getattr(_local, "pid", None) != os.getpid():
-        _local.generator = generator_from_key(os.urandom(KEY_BYTES))
+        _local.generator = generator_from_key(_fresh_key())
         _local.pid = os.getpid()
     generator: np.random.Generator = _local.generator
     return generator
+
+
+def _fresh_key() -> bytes:
+    return os.urandom(KEY_BYTES)
 
 
 def keyed_generator(seed: int, *identity: str | int | None) -> np.random.Generator:

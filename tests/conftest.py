@@ -1,7 +1,7 @@
 """Fixtures that several kinds of tests share."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import islice, product
 from pathlib import Path
 from string import ascii_lowercase
@@ -16,10 +16,15 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy.spaces import EmbeddingSpace
+from keyed_noise import keyed_by
 
-# No example of a property is judged by its time, which is that of a busy machine.
+# No example of a property is judged by its time, which is that of a busy machine. Every run has the
+# same examples; `pytest --hypothesis-profile=default` draws others.
 hypothesis.settings.register_profile(
-    "busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "busy",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("busy")
 
@@ -55,6 +60,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return file if file.endswith(IN_ONE_PROCESS) else nodeid
 
     return Scheduling(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Key the noise of a test by its name, so that chance never decides what it finds."""
+    with keyed_by(item.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any) -> Generator[None, Any, Any]:
+    """Key the noise of what tests share apart from that of the first test that needs it."""
+    if fixturedef.scope == "function":
+        return (yield)
+    with keyed_by(f"{fixturedef.baseid} {fixturedef.argname}"):
+        return (yield)
 
 
 @pytest.fixture(scope="session")

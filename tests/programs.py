@@ -5,9 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from keyed_noise import environment_of_program
 from machine import PATIENCE
 
 ROOT = Path(__file__).parents[1]
+PATH = os.pathsep.join(map(str, (ROOT, Path(__file__).parent / "keyed_programs")))
 
 
 def run_python(*arguments: object, folder: Path | None = None, **environment: str) -> str:
@@ -15,7 +17,7 @@ def run_python(*arguments: object, folder: Path | None = None, **environment: st
     done = subprocess.run(
         [sys.executable, "-X", "utf8", *map(str, arguments)],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, "PYTHONPATH": PATH, **environment_of_program(), **environment},
         capture_output=True,
         encoding="utf-8",
         timeout=PATIENCE,

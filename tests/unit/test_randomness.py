@@ -25,6 +25,7 @@ from hf_dxprivacy.randomness import (
     row_streams,
 )
 from machine import PATIENCE
+from programs import run_python
 
 
 def own_bytes() -> bytes:
@@ -57,6 +58,12 @@ def test_the_cipher_is_behind_it() -> None:
     assert isinstance(process_generator().bit_generator, ChaCha)
     assert isinstance(keyed_generator(0).bit_generator, ChaCha)
     assert process_generator() is process_generator()
+
+
+def test_noise_of_a_test_is_the_same_in_every_run() -> None:
+    program = "import hf_dxprivacy.randomness as r; print(r.process_generator().bytes(4).hex())"
+    drawn = [own_bytes()[:4].hex(), *(run_python("-c", program).strip() for _ in range(2))]
+    assert drawn == ["6df18e66", "923d3b70", "585b307e"]
 
 
 def test_children_have_keys_of_their_own() -> None:
