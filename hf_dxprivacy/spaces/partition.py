@@ -189,12 +189,12 @@ class Partition:
         return bounds
 
     def all_bounds(self, progress: bool = False) -> "DistanceBounds":
-        """Return the bounds of all words, to be stored."""
-        size = len(self.order)
-        lower = np.empty((size, len(self.starts) - 1), dtype=np.float32)
-        with tqdm(total=size, unit=" words", desc="neighbours", disable=not progress) as bar:
-            for rows in metrics.blocks(0, size, ROWS):
-                lower[rows] = self.bounds(np.arange(rows.start, rows.stop))
+        """Return the bounds of all words and the centroid, to be stored."""
+        ids = np.append(np.arange(len(self.order)), -1)
+        lower = np.empty((len(ids), len(self.starts) - 1), dtype=np.float32)
+        with tqdm(total=len(ids), unit=" words", desc="neighbours", disable=not progress) as bar:
+            for rows in metrics.blocks(0, len(ids), ROWS):
+                lower[rows] = self.bounds(ids[rows])
                 bar.update(rows.stop - rows.start)
         lower.setflags(write=False)
         return DistanceBounds(self.order.astype(np.int32), lower)
@@ -365,7 +365,8 @@ class DistanceBounds:
 
     Attributes:
         order: (V,) int32, all words, those of one block together, as in `Partition`.
-        lower: (V, k) float32, lower bounds of the distances from a word to all others of a block.
+        lower: (V+1, k) float32, lower bounds of the distances from a word to all others of a block;
+            the last row is that of the centroid, which version 0.2 did not store.
         stored_sha256: `sha256` if a digest check has found it already: computing it again would
             fill memory with all the pages that are mapped.
     """
@@ -405,8 +406,11 @@ class DistanceBounds:
         """
         k = entry["k"]
         found = {name: (array.dtype, array.shape) for name, array in stored.items()}
-        expected = {"lower": (np.dtype("<f4"), (size, k)), "order": (np.dtype("<i4"), (size,))}
-        if found != expected or not 1 <= k <= size:
+        expected = [
+            {"lower": (np.dtype("<f4"), (rows, k)), "order": (np.dtype("<i4"), (size,))}
+            for rows in (size + 1, size)
+        ]
+        if found not in expected or not 1 <= k <= size:
             raise InvalidValueError(f"these are no lists of {k} neighbours of {size} words")
         if not (np.sort(stored["order"]) == np.arange(size)).all():
             raise InvalidValueError("the order does not name every word of the space once")

@@ -579,7 +579,9 @@ class EmbeddingSpace(Distances, Publishable):
             compute, shared = self.partition(device).bounds, self.cache.shared
             return compute(ids) if shared is None else shared.complete(ids, compute)
         bounds, unknown = self.neighbour_lists.lower[ids], ids < 0
-        bounds[unknown] = self.partition(device).bounds(ids[unknown])
+        # Lists of version 0.2 end with the last word.
+        if len(self.neighbour_lists.lower) == len(self) and unknown.any():
+            bounds[unknown] = self.partition(device).bounds(ids[unknown])
         return bounds
 
     def neighbours(self, word: str | int, k: int) -> list[tuple[str, float]]:

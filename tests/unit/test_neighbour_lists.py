@@ -3,6 +3,7 @@
 import json
 import pickle
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,26 @@ def test_stored_lists_are_those_that_would_be_worked_out(
     ids = np.array([0, 7, -1, 499])
     found = Partition(space, K)
     np.testing.assert_array_equal(loaded.partition().order, found.order)
+    vars(loaded.partition())["bounds"] = None  # that of unknown words is stored too
     np.testing.assert_array_equal(loaded.block_bounds(ids), found.bounds(ids))
     assert loaded.block_bounds(ids).shape == (4, K)
+
+
+@pytest.mark.parametrize("name", ["euclidean", "poincare"])
+def test_lists_of_version_0_2_without_unknown_words_draw_the_same(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    listed = request.getfixturevalue(f"{name}_space").build_neighbours(K, progress=False)
+    lists = listed.neighbour_lists
+    older = replace(lists, lower=lists.lower[:-1])
+    folder = write(listed._with(neighbour_lists=older), tmp_path / "older")
+    loaded = EmbeddingSpace.from_pretrained(folder, neighbour_lists=True)
+    assert len(loaded.neighbour_lists.lower) == len(loaded)
+    for ids in (np.array([-1, 499, -1, 0]), np.arange(-1, 500)):
+        np.testing.assert_array_equal(loaded.block_bounds(ids), listed.block_bounds(ids))
+        laws = [TruncatedExponential(space, 3.0) for space in (loaded, listed)]
+        assert laws[0].noise_parameters == laws[1].noise_parameters
+        np.testing.assert_array_equal(*[law.sample(ids, keyed_generator(1)) for law in laws])
 
 
 def test_the_file_is_safetensors(folder: Path, listed: EmbeddingSpace) -> None:
