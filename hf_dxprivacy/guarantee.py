@@ -132,6 +132,12 @@ def text_disclosures(
     return tuple(sentences)
 
 
+def shared_by_inputs(label: bool, seeded: bool, memoize: str | None) -> str:
+    """Return what two inputs have to share for a statement to hold; nothing where it is empty."""
+    equal = "inputs that agree in which rows are equal" if seeded or memoize == "row" else ""
+    return ", in ".join(filter(None, ["one label" if label else "", equal]))
+
+
 def token_disclosures(seeded: bool, unknown: str) -> tuple[str, ...]:
     """Return sentences on what a privatizer of token ids releases beside the tokens."""
     sentences = (
@@ -258,8 +264,8 @@ def sentence_disclosures(
         found.append(
             f"Not covered, released as it is: the label of each row in column {label_column!r}, "
             f"one of {len(sizes)}, with {counts} entries each. The statement holds for "
-            f"{units} of one label, and nothing is promised between labels. The figures are those "
-            "of the label with the largest bound."
+            f"{units} of one label, and nothing is promised between labels. Each figure is the "
+            "largest that it is for any label."
         )
     if unit == "sentence":
         found.append(
@@ -378,7 +384,7 @@ class PrivacyGuarantee(Shown):
         names = {1: "its nearest neighbour", 10: "the 10th nearest"}
         factors = [f"against {name} {at_most(near[k])}" for k, name in names.items() if k in near]
         factors[1:] = [each.replace("a factor of ", "") for each in factors[1:]]
-        any_two = f"any two {f'of {self.among}' if self.among else f'{unit}s'}"
+        any_two = f"any two {unit}s{f' of {self.among}' if self.among else ''}"
         local = f"{at_most(self.ldp_epsilon)} (pure local DP: ε ≤ {upward(self.ldp_epsilon)})"
         if math.isinf(self.ldp_epsilon):
             local = "without any bound (no pure local DP), so that some can be told for certain"

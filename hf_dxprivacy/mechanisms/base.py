@@ -33,7 +33,6 @@ NEARLY_ALWAYS = 0.99
 # Bytes of one block of distances (words by vocabulary).
 BLOCK_BYTES = 1 << 24
 
-METRIC_NAMES = {"euclidean": "Euclidean distance", "poincare": "hyperbolic distance"}
 
 # Rows of the vocabulary, −1 for words out of it; and numbers.
 Ids = NDArray[np.int64]
@@ -198,7 +197,7 @@ class Mechanism(SetOnce, ABC):
     @property
     def metric(self) -> str:
         """Name of the metric of the guarantee."""
-        return METRIC_NAMES[self.space.metric]
+        return self.space.metric_name
 
     @property
     def certified_epsilon(self) -> float:
@@ -213,7 +212,7 @@ class Mechanism(SetOnce, ABC):
     @property
     def space_metric(self) -> str:
         """The metric of `space_epsilon`, told apart from any other; ε in one of them add up."""
-        name = self.metric if self.own_metric else METRIC_NAMES[self.space.metric]
+        name = self.metric if self.own_metric else self.space.metric_name
         return f"{name} in the space {self.space.digest[:12]}"
 
     @property

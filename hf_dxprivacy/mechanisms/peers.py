@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import require_at_least, require_within
-from hf_dxprivacy.mechanisms.base import METRIC_NAMES, ExactMechanism, Ids, Mechanism, Reals
+from hf_dxprivacy.mechanisms.base import ExactMechanism, Ids, Mechanism, Reals
 from hf_dxprivacy.mechanisms.exponential import LARGEST_EXPONENT, TruncatedExponential
 from hf_dxprivacy.noise import multivariate_laplace
 from hf_dxprivacy.randomness import RowStreams, Sampler, uniforms
@@ -52,7 +52,7 @@ class SanText(TruncatedExponential):
     @property
     def metric(self) -> str:
         """Name of the metric of the guarantee."""
-        return METRIC_NAMES[self.space.metric]
+        return self.space.metric_name
 
 
 class Vickrey(Mechanism):

@@ -15,7 +15,12 @@ import numpy as np
 from hf_dxprivacy import randomness
 from hf_dxprivacy._runtime import CPU, lazy_property
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, a_kind, require_one_of
-from hf_dxprivacy.guarantee import PrivacyGuarantee, of_entries, sentence_disclosures
+from hf_dxprivacy.guarantee import (
+    PrivacyGuarantee,
+    of_entries,
+    sentence_disclosures,
+    shared_by_inputs,
+)
 from hf_dxprivacy.hub import HubOptions
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from hf_dxprivacy.privatizers.batch import RowIds, TextCounts
@@ -156,19 +161,33 @@ class SentencePrivatizer(Privatizer):
         With labels `bound` takes two rows; it is ∞ between labels.
         """
         laws = [law for _, law in self._parts.values()]
-        bare = max(laws, key=lambda law: law.local_epsilon).guarantee
+        stated = [law.guarantee for law in laws]
+        bare = max(stated, key=lambda each: each.ldp_epsilon)
+        near: dict[int, float] = {}
+        for k, bound in chain.from_iterable(each.neighbour_epsilon.items() for each in stated):
+            near[k] = max(bound, near.get(k, 0.0))
+        # What holds for one label only, such as its exact level, is not said of all of them.
+        said = [
+            sentence
+            for sentence in dict.fromkeys(chain.from_iterable(each.assumptions for each in stated))
+            if sentence.startswith("WARNING")
+            or all(sentence in each.assumptions for each in stated)
+        ]
         return replace(
             bare,
             epsilon=max(law.certified_epsilon for law in laws),
             metric=of_entries(bare.metric),
             unit=self.unit,
-            among="" if self.label_column is None else "one label",
+            among=shared_by_inputs(
+                self.label_column is not None, self.seed is not None, self.memoize
+            ),
             # A text that is equal to another one of its user can be told from one that is not.
             ldp_epsilon=math.inf if self.memoize == "user" else bare.ldp_epsilon,
+            neighbour_epsilon=dict(sorted(near.items())),
             assumptions=sentence_disclosures(
                 self.unit,
                 [len(pool) for pool, _ in self._parts.values()],
-                bare.assumptions,
+                tuple(said),
                 seeded=self.seed is not None,
                 memoize=self.memoize,
                 label_column=self.label_column,

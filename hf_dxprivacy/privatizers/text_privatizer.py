@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hf_dxprivacy import randomness
 from hf_dxprivacy._runtime import CPU, lazy_property, no_collection
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
-from hf_dxprivacy.guarantee import PrivacyGuarantee, text_disclosures
+from hf_dxprivacy.guarantee import PrivacyGuarantee, shared_by_inputs, text_disclosures
 from hf_dxprivacy.mechanisms import FLAT, Mechanism
 from hf_dxprivacy.privatizers.batch import Case, EncodedText, OutOfVocabulary, RowIds, WordCounts
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
@@ -221,6 +221,7 @@ class DxPrivatizer(Privatizer):
         return replace(
             bare,
             ldp_epsilon=bare.ldp_epsilon if covered else math.inf,
+            among=shared_by_inputs(False, self.seed is not None, self.memoize),
             assumptions=(*bare.assumptions, *disclosures, *self._nested_disclosures(), *selected),
             log_ratio_bound=self._bound,
         )
@@ -327,13 +328,14 @@ class DxPrivatizer(Privatizer):
         return released[0] if isinstance(texts, str) else released
 
     def privatize_counted(
-        self, cells: Sequence[Any], column: str = "text", keys: Sequence[int] | None = None
+        self, cells: Sequence[Any], column: str | None = None, keys: Sequence[int] | None = None
     ) -> tuple[list[Cell], WordCounts]:
         """Privatize cells, and count the words per action.
 
         Args:
             cells: Texts, token lists or None.
-            column: The column's name, which tells its seeded noise from another column's.
+            column: The column's name, which tells its seeded noise from another column's; by
+                default the first of `text_columns`, or its path.
             keys: Row indices, for seeded noise and for a budget.
 
         Returns:
@@ -341,6 +343,8 @@ class DxPrivatizer(Privatizer):
         """
         self._require_no_columns("user_column")
         counts: list[WordCounts] = []
+        if column is None:
+            column = str(self._paths.get(self.text_columns[0], self.text_columns[0]))
         with no_collection():
             columns = [self._encode(column, cells, RowIds(keys), None)]
             released = self._release(columns, counts.append)

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from hf_dxprivacy import randomness
 from hf_dxprivacy._runtime import CPU, lazy_property, require
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
-from hf_dxprivacy.guarantee import PrivacyGuarantee, token_disclosures
+from hf_dxprivacy.guarantee import PrivacyGuarantee, shared_by_inputs, token_disclosures
 from hf_dxprivacy.hub import ArtifactSource, fetch
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.batch import EncodedColumn, Ids, RowIds
@@ -174,8 +174,13 @@ class TokenPrivatizer(Privatizer):
         """
         bare = self.mechanism.guarantee
         disclosures = token_disclosures(self.seed is not None, self.mechanism.unknown_input)
-        assumptions = (*bare.assumptions, *disclosures)
-        return replace(bare, unit="token", assumptions=assumptions, log_ratio_bound=self._bound)
+        return replace(
+            bare,
+            unit="token",
+            assumptions=(*bare.assumptions, *disclosures),
+            among=shared_by_inputs(False, self.seed is not None, None),
+            log_ratio_bound=self._bound,
+        )
 
     def __call__(self, examples: Any, indices: Any = None, rank: int | None = None) -> Any:
         """Privatize one example or a batch, as `Dataset.map` hands them over.

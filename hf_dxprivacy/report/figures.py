@@ -22,7 +22,6 @@ from hf_dxprivacy.calibration.statistics import PERCENTILES
 from hf_dxprivacy.calibration.sweep import Sweep
 from hf_dxprivacy.errors import InvalidValueError, require_one_of
 from hf_dxprivacy.hub.cards import COLOURS, OTHER_COLOUR
-from hf_dxprivacy.mechanisms.base import METRIC_NAMES
 from hf_dxprivacy.results import ORIGINAL, Result, Results
 from hf_dxprivacy.spaces import EmbeddingSpace, metrics
 from hf_dxprivacy.training import Relations
@@ -160,7 +159,7 @@ def draw_distances(space: EmbeddingSpace) -> Picture:
     rows = [sampled[rank] for rank in ranks]
     entry = space.entries[:-1]
     _draw_band(axes, ranks, rows, np.max, entry, f"most isolated {entry}")
-    metric = METRIC_NAMES[space.metric]
+    metric = space.metric_name
     axes.set_xscale("log")
     axes.set_xlabel("k, rank of the neighbour")
     axes.set_ylabel(metric)

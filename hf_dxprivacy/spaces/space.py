@@ -47,6 +47,7 @@ from hf_dxprivacy.spaces.partition import (
 from hf_dxprivacy.text.shapes import FAMILIES, SHAPES
 
 NEIGHBOUR_RANKS = (1, 10, 100)
+METRIC_NAMES = {"euclidean": "Euclidean distance", "poincare": "hyperbolic distance"}
 
 
 @dataclass(eq=False)
@@ -412,7 +413,7 @@ class EmbeddingSpace(Distances, Publishable):
         if self.metric != "poincare":
             raise InvalidValueError("only a Poincaré ball can be contracted; see rescale()")
         require_between(0.0, 1.0, hint="begin with 0.5; smaller changes more words", factor=factor)
-        total = float(factor) * self.provenance.get("contracted_by", 1.0)
+        total = float(factor) * (self._contracted_by or 1.0)
         vectors = metrics.contracted(self.vectors, factor)
         provenance = self.provenance | {"contracted_by": total}
         ball = EmbeddingSpace(self.words, vectors, self.metric, self.scale, provenance)
@@ -421,6 +422,19 @@ class EmbeddingSpace(Distances, Publishable):
     def with_figures(self, figures: Mapping[str, Any]) -> "EmbeddingSpace":
         """Return this space with measured figures for its card; see `report.measure`."""
         return self._with(figures=dict(figures))
+
+    @property
+    def metric_name(self) -> str:
+        """Name of the distance in guarantees; that of a contracted ball is another one."""
+        name, factor = METRIC_NAMES[self.metric], self._contracted_by
+        return name if factor is None else f"{name} in the ball contracted by {factor:.6g}"
+
+    @property
+    def _contracted_by(self) -> float | None:
+        factor: float | None = self.provenance.get("contracted_by")
+        if factor is not None:
+            require_between(0.0, 1.0, **{"provenance['contracted_by']": factor})
+        return factor
 
     @property
     def entries(self) -> str:

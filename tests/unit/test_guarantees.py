@@ -125,6 +125,9 @@ def test_the_last_plain_line_names_all_that_is_not_covered(
     )
     assert sorted(shown) == sorted((*always, *left))
     assert ("without any bound" in guarantee.plain[1]) == math.isinf(guarantee.ldp_epsilon)
+    # Equal noise of equal rows shows for certain which are equal.
+    equal = "any two words of inputs that agree in which rows are equal change"
+    assert (equal in guarantee.plain[1]) == ("seed" in options)
     assert "inf" not in str(guarantee)
 
 
@@ -137,7 +140,7 @@ def test_plain_lines_of_sentences_are_of_one_label(euclidean_space: EmbeddingSpa
     assert near.startswith("Near texts: a release changes the odds of a text's public sentence ")
     assert any_two.startswith("Any texts: the odds of any two texts change by a factor of at most")
     labelled = SentencePrivatizer(pool, epsilon=1.0, label_column="y")
-    assert "the odds of any two of one label change by" in labelled.guarantee.plain[1]
+    assert "the odds of any two texts of one label change by" in labelled.guarantee.plain[1]
     assert "the label of each row in column 'y', one of 2" in labelled.guarantee.plain[2]
     assert "any text against any other of one label: ε ≤ " in str(labelled.guarantee)
     assert "label" not in left

@@ -477,6 +477,17 @@ def test_stop_words_are_kept_and_nothing_else(make: Make, oov: str) -> None:
     assert len({text.rsplit(" ")[-1] for text in released}) > 10
 
 
+@pytest.mark.parametrize("column", ["text", "review", "chat[].content"])
+def test_a_seed_releases_a_text_in_one_way_in_a_data_set_and_alone(make: Make, column: str) -> None:
+    privatizer, text = make(seed=5, text_column=column), "waaa waab waac waad"
+    name, path, _ = column.partition("[")
+    cell: Any = [{"content": text}] if path else text
+    (released,) = privatizer({name: [cell]})[name]
+    assert (released[0]["content"] if path else released) == privatizer.privatize(text)
+    other = make(seed=5, text_column="another")
+    assert [other.privatize(text)] != [privatizer.privatize(text)]
+
+
 def test_case_is_preserved_on_request(make: Make) -> None:
     text = "waaa Waab WAAC iWaad É ÉT 5"
     patterns = ["lower", "title", "upper", "lower", "title", "upper", "lower"]

@@ -91,6 +91,10 @@ def test_what_the_guarantee_says_of_labels(pool: SentencePool) -> None:
     said = str(guarantee)
     assert "label of each row in column 'topic', one of 2, with 10 to 20 entries each" in said
     assert "nothing is promised between labels" in said
+    assert "exact level" not in said
+    near = guarantee.neighbour_epsilon
+    assert near[1] == max(each.neighbour_epsilon[1] for each in local)
+    assert near[10] == local[0].neighbour_epsilon[10]
     assert "30 public sentences among those of its label" in said
     assert "label" not in str(SentencePrivatizer(pool, epsilon=1.0).guarantee)
 

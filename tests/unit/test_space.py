@@ -15,6 +15,7 @@ import pytest
 
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import cache_dir, download, update_config, write_artifact
+from hf_dxprivacy.mechanisms import TruncatedExponential
 from hf_dxprivacy.spaces import EmbeddingSpace, builtin_names, metrics, space_artifact
 from machine import PATIENCE
 
@@ -648,6 +649,10 @@ def test_a_contracted_ball_keeps_directions_and_shrinks_every_distance() -> None
     # The bound by which the guarantee carries over; for most pairs far less is left.
     assert (half.distances(rows) <= 0.5 * (1.0 + 1e-9) * ball.distances(rows) + 1e-12).all()
     assert half.contract(0.5).provenance["contracted_by"] == 0.25
+    assert half.contract(0.5).metric_name == "hyperbolic distance in the ball contracted by 0.25"
+    # An ε in it is another one, which statements have to show.
+    statements = {TruncatedExponential(each, 5.0).guarantee.statement for each in (ball, half)}
+    assert len({each.partition(" truncated")[0] for each in statements}) == 2
     assert half.hierarchy is ball.hierarchy
     assert half.digest != ball.digest
 
