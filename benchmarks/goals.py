@@ -69,14 +69,15 @@ GOALS = (
     ),
     *(
         Goal(
-            f"Laplace, {LARGE}, index, noise {noise:g}",
+            f"Laplace, {LARGE}, {index}, noise {noise:g}",
             "exact search",
             "index_speed",
-            {"vectors": "random 400,000 x 300", "noise": noise, "index": "ivf"},
+            {"vectors": "random 400,000 x 300", "noise": noise, "index": kind},
             "of flat",
             5,
             beside="agreement",
         )
+        for index, kind in (("index", "ivf"), ("index of codes", "pq"))
         for noise in (0.125, 0.25)
     ),
     *(

@@ -22,7 +22,7 @@ from hf_dxprivacy import EmbeddingSpace
 from hf_dxprivacy.mechanisms import MultivariateLaplace
 from hf_dxprivacy.randomness import keyed_generator
 
-KINDS = ("ivf", "hnsw")
+KINDS = ("pq", "ivf", "hnsw")
 NOISE = (0.125, 0.25)
 
 
@@ -93,7 +93,7 @@ def main() -> None:
     arguments.add_argument("--words", type=int, default=8_192, help="words drawn for each row")
     arguments.add_argument("--size", type=int, default=400_000, help="random vectors")
     arguments.add_argument(
-        "--kinds", nargs="+", choices=KINDS, default=["ivf"], help="for the random vectors"
+        "--kinds", nargs="+", choices=KINDS, default=["pq", "ivf"], help="for the random vectors"
     )
     options = arguments.parse_args()
     rows = compare("GloVe 33,860 x 300", common.glove(options.data), options.words)

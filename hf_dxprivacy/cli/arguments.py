@@ -29,8 +29,8 @@ OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "noise": (str, "riemannian|lebesgue", "hyperbolic: law of the noise"),
     "index": (
         *(str, "KIND"),
-        "laplace, mahalanobis: search by the index that the space was saved with, such as ivf or "
-        "hnsw; faster for large vocabularies, and may find another word (flat: exact)",
+        "laplace, mahalanobis: search by the index that the space was saved with, such as pq or "
+        "ivf; faster for large vocabularies, and may find another word (flat: exact)",
     ),
     "resample": (
         *(float, "C"),

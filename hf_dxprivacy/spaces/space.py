@@ -307,8 +307,8 @@ class EmbeddingSpace(Distances, Publishable):
         same vectors and kind give the same index.
 
         Args:
-            kind: "ivf", "hnsw", a faiss factory string such as "IVF256,PQ50", or "flat", which is
-                exact and not faster than no index.
+            kind: "pq" for 100 dimensions and more, "ivf", "hnsw", a faiss factory string such as
+                "IVF256,PQ50", or "flat", which is exact and not faster than no index.
 
         Raises:
             InvalidTypeError: If it is not a string.

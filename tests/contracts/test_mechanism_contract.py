@@ -29,6 +29,7 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 CASES: dict[str, tuple[str, str, float, dict[str, Any]]] = {
     "laplace": ("laplace", "euclidean", 3.0, {}),
     "laplace-ivf": ("laplace", "euclidean", 3.0, {"index": "ivf"}),
+    "laplace-pq": ("laplace", "euclidean", 3.0, {"index": "pq"}),
     "laplace-resample": ("laplace", "euclidean", 3.0, {"resample": 0.05}),
     "mahalanobis-0": ("mahalanobis", "euclidean", 3.0, {"lam": 0.0}),
     "mahalanobis-half": ("mahalanobis", "euclidean", 3.0, {}),
