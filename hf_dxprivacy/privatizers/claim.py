@@ -1,7 +1,8 @@
 """What is claimed of a release, and the released dataset with its card."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,9 @@ from hf_dxprivacy.hub import ReleasedDataset, cards, is_builtin
 from hf_dxprivacy.hub.released_dataset import DATA, SHOWN_ROWS, Part
 from hf_dxprivacy.privatizers.fingerprint import publishable
 from hf_dxprivacy.privatizers.nested import EACH, TextPath
+from hf_dxprivacy.text import plain_apostrophes
+from hf_dxprivacy.text.refill import masked
+from hf_dxprivacy.text.segmenters import WORDS
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
@@ -23,7 +27,8 @@ logger = logging.getLogger(__name__)
 
 # Bytes of released rows in a file, at most, as in `Dataset.push_to_hub`.
 SHARD_BYTES = 500 << 20
-# Rows that are looked at, and the share of their words that may be none of the space.
+# How many rows are looked at, of the first and of all, and the share of their words that may be
+# none of the space.
 LOOKED_AT, FOREIGN_SHARE = 1000, 0.02
 
 _OPTIONS = (
@@ -116,31 +121,33 @@ def card_of(
     for name, path in claim["privatized"].items():
         for rows in splits.values():
             if name in rows.column_names:
-                _require_plausible(privatizer, name, path, rows[:LOOKED_AT][name])
+                _require_plausible(privatizer, name, path, rows)
     parts = {name: _part(name, rows) for name, rows in splits.items()}
     first = next(iter(splits.values()))
     examples = first.select(range(min(SHOWN_ROWS, len(first)))).data.to_pylist()
     return checked(ReleasedDataset(claim, tuple(features), parts, examples, **given))
 
 
-def _require_plausible(privatizer: "Privatizer", name: str, path: str, cells: list[Any]) -> None:
+def _require_plausible(privatizer: "Privatizer", name: str, path: str, rows: "Dataset") -> None:
     """Refuse texts that this privatizer cannot have released, such as the originals.
 
     Of originals in English 5 % of the words and more are none of a built-in space. Of releases,
     which are cut into words anew, less than one in a thousand, and as many as of the vocabulary.
     """
-    anything_may = ("_selector", "redact", "refill", "label_column")
-    if any(getattr(privatizer, each, None) for each in anything_may):
+    if getattr(privatizer, "_selector", None) is not None:
+        # What is outside of slots is in clear, so that any text may have come out.
         return
-    if EACH in path:
-        reader = TextPath(path, privatizer.roles)
-        rows = [reader.read(str, cell) for cell in cells]
-        cells = [text for row in rows if row is not None for text in row.texts]
+    cells, labels = _looked_at(privatizer, name, path, rows)
+    plain = getattr(privatizer, "segmenter", WORDS) == WORDS
+    if not plain and any(isinstance(cell, str) for cell in cells):
+        # Words that touch do not show what they were.
+        return
     names = privatizer._released_names
     own: list[Any] = [names[at] for at in range(0, len(names), -(-len(names) // LOOKED_AT))]
-    own = own if isinstance(own[0], str) else [[token] for token in own]
-    allowed = FOREIGN_SHARE + 2 * float(np.mean(_foreign(privatizer, own)))
-    foreign = _foreign(privatizer, cells)
+    own = own if plain and isinstance(own[0], str) else [[token] for token in own]
+    of_own = _foreign(privatizer, own, [None] * len(own))
+    allowed = FOREIGN_SHARE + 2 * float(np.mean(of_own))
+    foreign = _foreign(privatizer, cells, labels)
     count, total = int(foreign.sum()), len(foreign)
     if count > 1 + allowed * total:
         raise InvalidValueError(
@@ -150,14 +157,46 @@ def _require_plausible(privatizer: "Privatizer", name: str, path: str, cells: li
         )
 
 
-def _foreign(privatizer: "Privatizer", cells: list[Any]) -> NDArray[np.bool_]:
-    """Tell which words of cells are none that the privatizer releases."""
+def _looked_at(
+    privatizer: "Privatizer", name: str, path: str, rows: "Dataset"
+) -> tuple[list[Any], list[str | None]]:
+    """Return texts of the first rows and of all, evenly spaced, and the label of each if known."""
+    some = min(LOOKED_AT, len(rows))
+    spread = np.linspace(0, len(rows) - 1, some, dtype=np.int64).tolist()
+    rows = rows.select(sorted({*range(some), *spread}))
+    cells, labels = rows.select_columns([name])[:][name], list[str | None]([None] * len(rows))
+    column = getattr(privatizer, "label_column", None)
+    if column in rows.column_names:
+        labels = [*map(str, rows.select_columns([column])[:][column])]
+    if EACH not in path:
+        return cells, labels
+    reader = TextPath(path, privatizer.roles)
+    read = [reader.read(str, cell) for cell in cells]
+    texts = [[] if row is None else row.texts for row in read]
+    labels = [label for row, label in zip(texts, labels, strict=True) for _ in row]
+    return [*chain.from_iterable(texts)], labels
+
+
+def _foreign(
+    privatizer: Any, cells: Sequence[Any], labels: Sequence[str | None]
+) -> NDArray[np.bool_]:
+    """Tell which words of cells are none that the privatizer releases; sentences, with labels."""
+    if (whole := getattr(privatizer, "pool", None)) is not None:
+        same = masked if privatizer.refill else str
+        pools = {None: whole} | {of: pool for of, (pool, _) in privatizer._parts.items()}
+        known = {label: {*map(same, pool.sentences)} for label, pool in pools.items()}
+        rows = [privatizer._pieces(cell) or () for cell in cells]
+        # Of a label that the pool lacks there is nothing.
+        of_rows = [known.get(label, ()) for label in labels]
+        pairs = zip(rows, of_rows, strict=True)
+        return np.array([same(text) not in of for row, of in pairs for text in row], np.bool_)
     words, _ = privatizer._read_release(cells, None)
     unknown = words.ids < 0
-    if getattr(privatizer, "case", "") == "lower" and not getattr(privatizer, "stopwords", ()):
-        # In other letters than those of the vocabulary.
+    if getattr(privatizer, "case", "") == "lower":
+        # In other letters than those of the vocabulary, which stop words keep.
         shown = [word for row in words.rows for word in row or ()]
-        unknown |= privatizer.space.ids(shown) < 0
+        kept = [plain_apostrophes(word) in privatizer.stopwords for word in shown]
+        unknown |= (privatizer.space.ids(shown) < 0) & ~np.array(kept, dtype=np.bool_)
     return np.asarray(unknown & np.isnan(words.known))
 
 

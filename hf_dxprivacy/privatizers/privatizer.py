@@ -283,8 +283,9 @@ class Privatizer(SetOnce, Publishable, Shown):
 
         Args:
             dataset: What `Dataset.map` returned, or the names of its columns for a card without
-                rows. That this privatizer has made it is checked in part: words that it never
-                releases are refused, another ε does not show.
+                rows. That this privatizer has made it is checked in part: many words that it never
+                releases are refused, but with slots any text may come out, and another ε does not
+                show; see docs/hub.md.
             license: Licence of the dataset, as the Hub names it; required to push.
             description: A sentence or two on what the texts are about.
 

@@ -15,7 +15,7 @@ from hf_dxprivacy.privatizers.batch import Case, Ids, Mask, OutOfVocabulary
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import Row, TextRow, plain_apostrophes
-from hf_dxprivacy.text.shapes import public_names
+from hf_dxprivacy.text.shapes import is_rendered
 
 
 class WordPosterior(NamedTuple):
@@ -98,27 +98,28 @@ def read_words(
     """
     words = [word for row in rows if row is not None for word in row.words]
     ids = look_up_rows(rows, space)
+    never: list[int] = []
     if space.shapes:
         # A rendered name may stand where no word is taken for one, and look like a word in another
         # letter case, in which none is released.
-        exact = space.ids(words)
+        exact, any_case = space.ids(words), case == "preserve"
         (name,) = space.ids(["<name>"])
-        for at in np.flatnonzero((exact < 0) if case == "lower" else (ids < 0)).tolist():
-            ids[at] = name if words[at] in _names() else ids[at]
+        for at in np.flatnonzero(exact < 0).tolist():
+            if not (any_case and ids[at] >= 0) and is_rendered(words[at], ["<name>"], any_case):
+                ids[at] = name
+            elif ids[at] >= 0 and space.is_shape[ids[at]]:
+                never += [] if is_rendered(words[at], space.shapes, any_case) else [at]
     known = np.full(len(words), np.nan)
     known[(ids >= 0) & space.is_shape[ids]] = 0.0
     if oov == "keep":
         known[ids < 0] = 1.0
-    elif stopwords:
+    ids[never], known[never] = -1, np.nan
+    if stopwords and oov != "keep":
         for at in np.flatnonzero(ids < 0).tolist():
             known[at] = 1.0 if plain_apostrophes(words[at]) in stopwords else np.nan
     if masks is not None:
         known[~_in_slots(rows, masks)] = 1.0
     return ReleasedWords([None if row is None else row.words for row in rows], ids, known)
-
-
-def _names() -> frozenset[str]:
-    return frozenset(public_names())
 
 
 def _in_slots(rows: Sequence[Row | None], masks: Sequence[Sequence[bool] | None]) -> Mask:

@@ -49,6 +49,8 @@ _PLAIN_NAME = re.compile(r"([A-Z][a-z]+)(['’]s)?")
 _REFILLED = re.compile(r"<(?:number:[1-9]|year|ordinal|time|date|amount|decimal)>")
 # Every sentence with something to refill matches.
 _MAYBE = re.compile(r"\d|[A-Z][a-z]")
+# A number up to the next space, or what may be a name.
+_REFILLABLE = re.compile(r"\d\S*|[A-Z][a-z]+")
 # More capitalized words in a row are taken for a headline.
 LONGEST_NAME = 3
 
@@ -81,6 +83,11 @@ def refill(sentence: str, rng: np.random.Generator) -> str:
                 names[found[1]] = choices[rng.integers(len(choices))]
             words[at] = names[found[1]] + (found[2] or "")
     return row.detokenize(words)
+
+
+def masked(sentence: str) -> str:
+    """Return a sentence without whatever `refill` may change, and the same of it refilled."""
+    return _REFILLABLE.sub(lambda found: "0" if found[0][0].isdecimal() else "A", sentence)
 
 
 @cache

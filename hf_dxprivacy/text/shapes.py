@@ -8,8 +8,8 @@ rendering except by chance, and rendering is post-processing, so that no guarant
 """
 
 import re
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Collection, Sequence
+from functools import cache
 from pathlib import Path
 
 from hf_dxprivacy.errors import InvalidValueError
@@ -86,9 +86,17 @@ def render(shape: str, uniforms: Uniforms) -> str:
     Raises:
         InvalidValueError: If there is no such shape.
     """
-    if shape not in _RENDERERS:
+    if shape not in _forms():
         raise InvalidValueError(f"there is no shape {shape!r}; shapes are {', '.join(SHAPES)}")
-    return _RENDERERS[shape](uniforms)
+    left = iter(uniforms)
+    return "".join(
+        part[int(next(left) * len(part)) if len(part) > 1 else 0] for part in _forms()[shape]
+    )
+
+
+def is_rendered(word: str, shapes: Collection[str], any_case: bool = False) -> bool:
+    """Tell whether `render` can draw a word for one of several shapes, in its letters or any."""
+    return any(_pattern(shape, any_case).fullmatch(word) for shape in shapes)
 
 
 @cache
@@ -98,38 +106,45 @@ def public_names() -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
-def _drawn(characters: str, uniforms: Uniforms) -> str:
-    return "".join(characters[int(u * len(characters))] for u in uniforms)
-
-
-def _number(digits: int, u: Uniforms) -> str:
-    """Return a number of so many digits, the first of which is not 0 if there are others."""
-    first = _DIGITS if digits == 1 else _DIGITS[1:]
-    return _drawn(first, u[:1]) + _drawn(_DIGITS, u[1:digits])
-
-
 def _ordinal(number: int) -> str:
     ending = "th" if number in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 
 
-def _date(u: Uniforms) -> str:
-    return f"{1 + int(u[0] * 28):02d}/{1 + int(u[1] * 12):02d}/{1950 + int(u[2] * 80)}"
+def _numbers(start: int, stop: int, form: str = "") -> tuple[str, ...]:
+    return (*(format(number, form) for number in range(start, stop)),)
 
 
-_RENDERERS: dict[str, Callable[[Uniforms], str]] = {
-    **{shape: partial(_number, k) for k, shape in enumerate(NUMBERS, start=1)},
-    "<decimal>": lambda u: f"{int(u[0] * 100)}.{int(u[1] * 10)}",
-    "<amount>": lambda u: f"{1 + int(u[0] * 999)},{int(u[1] * 1000):03d}",
-    "<ordinal>": lambda u: _ordinal(1 + int(u[0] * 31)),
-    "<year>": lambda u: str(1900 + int(u[0] * 130)),
-    "<time>": lambda u: f"{int(u[0] * 24)}:{int(u[1] * 60):02d}",
-    "<date>": _date,
-    "<phone>": lambda u: f"{_number(3, u)}-{_drawn(_DIGITS, u[3:6])}-{_drawn(_DIGITS, u[6:10])}",
-    "<code>": lambda u: _drawn(_LETTERS, u[:2]).upper() + _drawn(_DIGITS, u[2:6]),
-    # Addresses that are reserved for examples, and belong to no person (RFC 2606).
-    "<email>": lambda u: f"{_drawn(_LETTERS, u[:6])}@example.com",
-    "<url>": lambda u: f"https://example.com/{_drawn(_LETTERS, u[:6])}",
-    "<handle>": lambda u: _drawn(_LETTERS, u[:8]),
-    "<name>": lambda u: public_names()[int(u[0] * len(public_names()))],
-}
+def _digits(count: int) -> tuple[str, ...]:
+    """Return the form of a number, the first digit of which is not 0 if there are others."""
+    return (_DIGITS[count > 1 :], *[_DIGITS] * (count - 1))
+
+
+@cache
+def _forms() -> dict[str, Sequence[Sequence[str]]]:
+    """Return the parts of each shape's words, each one of some strings, as likely as another."""
+    return {
+        **{shape: _digits(k) for k, shape in enumerate(NUMBERS, start=1)},
+        "<decimal>": (_numbers(0, 100), ".", _DIGITS),
+        "<amount>": (_numbers(1, 1000), ",", _numbers(0, 1000, "03d")),
+        "<ordinal>": ([_ordinal(day) for day in range(1, 32)],),
+        "<year>": (_numbers(1900, 2030),),
+        "<time>": (_numbers(0, 24), ":", _numbers(0, 60, "02d")),
+        "<date>": (
+            *(_numbers(1, 29, "02d"), "/"),
+            *(_numbers(1, 13, "02d"), "/", _numbers(1950, 2030)),
+        ),
+        "<phone>": (*_digits(3), "-", *[_DIGITS] * 3, "-", *[_DIGITS] * 4),
+        "<code>": (*[_LETTERS.upper()] * 2, *[_DIGITS] * 4),
+        # Addresses that are reserved for examples, and belong to no person (RFC 2606).
+        "<email>": (*[_LETTERS] * 6, ["@example.com"]),
+        "<url>": (["https://example.com/"], *[_LETTERS] * 6),
+        "<handle>": [_LETTERS] * 8,
+        "<name>": (public_names(),),
+    }
+
+
+@cache
+def _pattern(shape: str, any_case: bool) -> re.Pattern[str]:
+    parts = ("|".join(map(re.escape, part)) for part in _forms()[shape])
+    return re.compile("".join(f"(?:{part})" for part in parts), re.IGNORECASE * any_case)

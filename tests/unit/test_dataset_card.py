@@ -25,8 +25,9 @@ from hf_dxprivacy import (
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.hub import ReleasedDataset
 from hf_dxprivacy.hub.released_dataset import Part
+from hf_dxprivacy.integrations.redaction import RedactingPrivatizer
 from hf_dxprivacy.privatizers.privatizer import Privatizer
-from hf_dxprivacy.slots import ContentWordSelector
+from hf_dxprivacy.slots import ContentWordSelector, SpanSelector
 
 WORDS = ["soup", "stew", "cold", "warm", "rude", "kind"]
 POINTS = np.array([[0, 0], [0, 1], [3, 0], [3, 1], [6, 0], [6, 1]], dtype=np.float32)
@@ -272,6 +273,94 @@ def test_releases_of_built_in_spaces_are_taken(options: dict[str, Any]) -> None:
     if not options:
         with pytest.raises(InvalidValueError, match="cannot have come out of this privatizer"):
             privatizer.dataset_card(rows)
+
+
+ORIGINAL = "My name is Siobhan Kowalczyk, SSN 078-05-1120, mail sk@x.org: Dr Zorblax saw me in 2099"
+FOOD = [f"Susan ate {k} cold soups in 1999, and {what}." for k, what in enumerate(WORDS, 3)]
+PEOPLE = [f"Kevin met {k} of them in 2001, and was {what}." for k, what in enumerate(WORDS, 3)]
+
+
+def of_pool(**options: Any) -> SentencePrivatizer:
+    labels = ["food"] * len(FOOD) + ["people"] * len(PEOPLE)
+    pool = SentencePool.from_sentences(FOOD + PEOPLE, "english", labels=labels, progress=False)
+    return SentencePrivatizer(pool, epsilon=1.0, **options)
+
+
+def of_entities() -> RedactingPrivatizer:
+    found = SpanSelector(lambda text: [(0, 2, "PRONOUN")], ["PRONOUN"])
+    return RedactingPrivatizer("english", "hierarchical", 1.0, redact=found)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DxPrivatizer("english", "hierarchical", 1.0, case="preserve"),
+        lambda: DxPrivatizer("english", "hierarchical", 1.0, stopwords="english"),
+        lambda: DxPrivatizer("english", "hierarchical", 1.0, oov="keep"),
+        of_entities,
+        lambda: of_pool(label_column="topic"),
+        lambda: of_pool(refill=True),
+        lambda: of_pool(refill=True, label_column="topic"),
+        lambda: of_pool(unit="sentence", label_column="topic"),
+    ],
+)
+def test_originals_are_refused_whatever_the_options(make: Callable[[], Privatizer]) -> None:
+    privatizer = make()
+    rows = Dataset.from_dict({"text": [ORIGINAL] * 60, "topic": ["food", "people"] * 30})
+    released = rows.map(privatizer, batched=True)
+    assert privatizer.dataset_card(released).parts["train"].rows == 60
+    with pytest.raises(InvalidValueError, match="in column 'text' cannot have come out"):
+        privatizer.dataset_card(rows)
+
+
+def test_numbers_and_addresses_of_originals_are_refused() -> None:
+    privatizer = DxPrivatizer("english", "hierarchical", 1.0)
+    rows = Dataset.from_dict({"text": ["of the 078-05-1120 and jo@x.org on 31/12/1999"] * 9})
+    with pytest.raises(InvalidValueError, match="27 of 63 words in column 'text' cannot have"):
+        privatizer.dataset_card(rows)
+    drawn = ["of the 212-555-0187 and abcdef@example.com on 28/12/1999"] * 9
+    assert privatizer.dataset_card(Dataset.from_dict({"text": drawn})).examples
+
+
+def test_sentences_of_another_label_are_refused() -> None:
+    privatizer = of_pool(label_column="topic", text_column="chat[].text")
+    chats = [[{"text": text}, {"text": text}] for text in FOOD]
+    rows = Dataset.from_dict({"chat": chats, "topic": ["food"] * 6})
+    assert privatizer.dataset_card(rows).examples
+    for topic in ("people", "music"):
+        wrong = rows.remove_columns("topic").add_column("topic", [topic] * 6)
+        with pytest.raises(InvalidValueError, match="12 of 12 texts in column 'chat' cannot have"):
+            privatizer.dataset_card(wrong)
+    # Without the labels, any sentence of the pool may be one.
+    assert privatizer.dataset_card(rows.remove_columns("topic")).examples
+
+
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
+def test_originals_are_found_wherever_they_stand(order: slice) -> None:
+    privatizer = DxPrivatizer("english", "hierarchical", 1.0)
+    texts = (["a fine day"] * 3000 + [ORIGINAL] * 60)[order]
+    with pytest.raises(InvalidValueError, match="cannot have come out of this privatizer"):
+        privatizer.dataset_card(Dataset.from_dict({"text": texts}))
+    # Every other row, so that those that are evenly spaced are all of one kind.
+    texts = (["a fine day", ORIGINAL] * 1000)[order]
+    with pytest.raises(InvalidValueError, match="cannot have come out of this privatizer"):
+        privatizer.dataset_card(Dataset.from_dict({"text": texts}))
+
+
+def test_the_card_says_that_texts_with_slots_are_not_checked() -> None:
+    said = "Nor were these searched for originals: with slots any text may come out."
+    assert said in str(of_slots().dataset_card(Dataset.from_dict({"text": [ORIGINAL] * 9})))
+    assert said not in str(of_words().dataset_card(["text"]))
+
+
+def test_texts_of_another_segmenter_have_a_card() -> None:
+    """Their words touch, so that a release does not show which they are."""
+    chinese = EmbeddingSpace.from_vectors(["湖", "水", "大", "山", "火", "风"], POINTS)
+    privatizer = DxPrivatizer(chinese, "tem", 1.0, segmenter="jieba")
+    rows = Dataset.from_dict({"text": ["湖水很大。"] * 3})
+    assert privatizer.dataset_card(rows.map(privatizer, batched=True)).parts["train"].rows == 3
+    with pytest.raises(InvalidValueError, match="6 of 6 words in column 'text' cannot have come"):
+        privatizer.dataset_card(Dataset.from_dict({"text": [["soup", "stew"]] * 3}))
 
 
 def test_chats_and_tokens_of_a_data_set() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy.randomness import keyed_generator
-from hf_dxprivacy.text.refill import GIVEN, SURNAMES, refill
+from hf_dxprivacy.text.refill import GIVEN, SURNAMES, masked, refill
 
 AGAIN = range(200)
 
@@ -38,6 +38,7 @@ def refilled(sentence: str) -> list[str]:
 )
 def test_what_is_drawn_afresh(sentence: str, pattern: str) -> None:
     outputs = refilled(sentence)
+    assert {*map(masked, outputs)} == {masked(sentence)} != {sentence}
     assert all(re.fullmatch(pattern, output) for output in outputs)
     assert len(set(outputs)) >= 6
 

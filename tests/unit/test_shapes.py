@@ -14,7 +14,15 @@ from hf_dxprivacy.hub.artifact import config_sha256
 from hf_dxprivacy.mechanisms import Hierarchical
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import RowReader, shape_of
-from hf_dxprivacy.text.shapes import FAMILIES, NUMBERS, SHAPES, UNIFORMS, public_names, render
+from hf_dxprivacy.text.shapes import (
+    FAMILIES,
+    NUMBERS,
+    SHAPES,
+    UNIFORMS,
+    is_rendered,
+    public_names,
+    render,
+)
 
 WORDS = (
     "one two three four anna peter maria john red green blue soup bread milk the a met and paid "
@@ -92,6 +100,8 @@ def test_a_rendered_shape_is_one_word_of_that_shape(shape: str) -> None:
     ends = [[0.0] * UNIFORMS, [float(np.nextafter(1.0, 0.0))] * UNIFORMS]
     words = [render(shape, uniforms) for uniforms in rows + ends]
     assert all(re.fullmatch(RENDERED[shape], word) for word in words)
+    assert all(is_rendered(word, [shape]) for word in words)
+    assert all(is_rendered(word.upper(), [shape], any_case=True) for word in words)
     before = " @" if shape == "<handle>" else " "
     for word in words:
         row = RowReader().read(f"x{before}{word}.")
@@ -101,6 +111,20 @@ def test_a_rendered_shape_is_one_word_of_that_shape(shape: str) -> None:
         assert shape_of(word, before, first=False) in (shape, "<year>")
     assert len(set(words)) > (5 if shape == "<number:1>" else 25)
     assert not shape.startswith("<number") or shape == "<number:1>" or words[-2][0] == "1"
+
+
+@pytest.mark.parametrize(
+    "word",
+    "john@mail.com https://example.com/john www.john.org 078-05-1120 0123 1066-12-31 32nd 24:00 5pm"
+    " 31/12/1999 ab1234 B2B 1,234,567 3.14 Zorblax 1234567890123".split(),
+)  # fmt: skip
+def test_words_of_a_shape_that_are_never_drawn(word: str, space: EmbeddingSpace) -> None:
+    assert shape_of(word, " ", first=False) in SHAPES
+    assert not is_rendered(word, SHAPES)
+    (found,) = DxPrivatizer(space, "hierarchical", 1.0).posterior([f"it {word}"], k=1)[0][1:]
+    assert found == (word, None, ())
+    (kept,) = DxPrivatizer(space, "hierarchical", 1.0, stopwords={word}).posterior(f"it {word}")[1:]
+    assert kept.probability == 1.0
 
 
 def test_digits_and_names_are_uniform() -> None:
