@@ -361,7 +361,10 @@ class PrivacyGuarantee(Shown):
         return self.log_ratio_bound(text_a, text_b)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the statement as JSON-ready values; levels without a bound become None."""
+        """Return the statement as JSON-ready values.
+
+        Levels without a bound become None, and "among" is there only if it says something.
+        """
         return {
             "epsilon": self.epsilon,
             "metric": self.metric,
@@ -370,6 +373,7 @@ class PrivacyGuarantee(Shown):
                 str(k): v if math.isfinite(v) else None for k, v in self.neighbour_epsilon.items()
             },
             "unit": self.unit,
+            **({"among": self.among} if self.among else {}),
             "assumptions": list(self.assumptions),
         }
 

@@ -190,7 +190,8 @@ class ReleasedDataset(Publishable):
 
         facts, stated = self._facts(), self.claim["guarantee"]
         licences: dict[str, Any] = {**licence_header(license or self.license, {}, None)}
-        summary = {key: stated[key] for key in ("epsilon", "metric", "ldp_epsilon", "unit")}
+        named = ("epsilon", "metric", "ldp_epsilon", "unit", "among")
+        summary = {key: stated[key] for key in named if key in stated}
         data = DatasetCardData(
             **licences,
             language=self.claim["space"]["languages"] or None,
@@ -270,8 +271,8 @@ class ReleasedDataset(Publishable):
         unit, of = stated["unit"], " of the same label" if label else ""
         return (
             f"But for what is not covered, whatever was released is at most exp(ε·d) times as "
-            f"likely to come from the {unit} w as from any other {unit} w′{of} at a distance d "
-            f"from it, where ε = {upward(stated['epsilon'], 6)} per unit of d, which is "
+            f"likely if the {unit} was w as if it was any other {unit} w′{of} at a distance d "
+            f"from w, where ε = {upward(stated['epsilon'], 6)} per unit of d, which is "
             f"{stated['metric']}. Bounds of several {unit}s of a row, of columns and of further "
             f"releases add up: the unit is the {unit}, not the person."
         )

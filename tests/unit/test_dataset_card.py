@@ -135,7 +135,13 @@ def test_labels_bound_what_holds() -> None:
     )
     made = SentencePrivatizer(pool, epsilon=1.0, label_column="topic")
     card = str(made.dataset_card(["text", "topic"]))
-    assert "any other text w′ of the same label at a distance d" in card
+    assert (
+        "at most exp(ε·d) times as likely if the text was w as if it was any other text w′ of the "
+        "same label at a distance d from w, where"
+    ) in card
+    assert header(made.dataset_card(["text"]))["dx_privacy"]["among"] == "one label"
+    assert made.guarantee.to_dict()["among"] == "one label"
+    assert "among" not in header(of_sentences().dataset_card(["text"]))["dx_privacy"]
     assert "| `topic` | in clear" in card
 
 

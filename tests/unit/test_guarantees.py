@@ -198,6 +198,11 @@ def test_dictionary_is_strict_json() -> None:
     }
 
 
+def test_dictionary_says_among_which_inputs() -> None:
+    found = {**GUARANTEE.to_dict(), "among": "one label"}
+    assert replace(GUARANTEE, among="one label").to_dict() == found
+
+
 def test_dictionary_has_no_infinity() -> None:
     stored = replace(GUARANTEE, ldp_epsilon=math.inf).to_dict()
     assert stored["ldp_epsilon"] is None
