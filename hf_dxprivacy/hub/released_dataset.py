@@ -247,6 +247,8 @@ class ReleasedDataset(Publishable):
         what = "word of a slot" if self.claim["privatizer"] == "SlotPrivatizer" else unit
         by = "sentence of a public pool" if "pool" in self.claim else f"{unit} of a public space"
         options, law = self.claim["options"], self.claim["mechanism"]["mechanism"]
+        redacted = options.get("redact")
+        what = "word outside of redacted entities" if redacted else what
         where = f"column{'s' * (len(names) > 1)} {_quoted(names)}"
         nested = {n: path for n, path in self.claim["privatized"].items() if "[]" in path}
         of = f" of the role {' or '.join(options['roles'])}" if options.get("roles") else ""
@@ -255,6 +257,11 @@ class ReleasedDataset(Publishable):
         how = "and all others alike" if law == "krr" else near
         own = "" if "pool" in self.claim else ", the same one or another"
         found = [f"Each {what} of {where} was replaced by a {by}{own}, drawn at random {how}."]
+        if redacted:
+            found.append(
+                f"What was found as {' or '.join(redacted)}, with all words that it touches, "
+                f"became a constant such as <{redacted[0]}>; what was not is a word as any other."
+            )
         if nested:
             found.append(f"All else in {_quoted([*nested])} is in clear.")
         if "slot" in what:

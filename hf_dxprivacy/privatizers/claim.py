@@ -40,6 +40,7 @@ _OPTIONS = (
     "refill",
     "language",
     "mask_columns",
+    "memoize",
 )
 
 
@@ -53,6 +54,8 @@ def claim_of(privatizer: "Privatizer") -> dict[str, Any]:
     options = {name: getattr(privatizer, name) for name in _OPTIONS if hasattr(privatizer, name)}
     if hasattr(privatizer, "stopwords"):
         options["stopwords"] = len(privatizer.stopwords)
+    if (found := getattr(privatizer, "redact", None)) is not None:
+        options |= {"redact": [*found.labels], "redactor": type(found).__name__}
     pool = getattr(privatizer, "pool", None)
     parts = provenance.get("pools")
     origins = [provenance, *(parts if isinstance(parts, list) else [])]

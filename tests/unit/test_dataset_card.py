@@ -122,6 +122,8 @@ def test_what_is_released_as_it_is_is_said() -> None:
     assert header(kept.dataset_card(["text"]))["dx_privacy"]["ldp_epsilon"] is None
     dropped = DxPrivatizer(space(), "tem", 1.0, oov="drop")
     assert "But words out of vocabulary were removed." in str(dropped.dataset_card(["text"]))
+    memoized = DxPrivatizer(space(), "tem", 1.0, memoize="row", key=bytes(range(40)))
+    assert "| memoize | row |" in str(memoized.dataset_card(["text"]))
     slots = str(of_slots().dataset_card(["text"]))
     assert "| `text` | words of slots: privatized; all others: in clear |" in slots
     assert "Every other word is in clear." in slots

@@ -1,7 +1,9 @@
 """RedactingPrivatizer: what is found becomes a constant, and the rest is perturbed."""
 
+import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -178,7 +180,7 @@ def test_it_says_what_it_does(redacting: Redacting) -> None:
         assert sentence in str(stated)
 
 
-def test_its_release_says_nothing_of_what_a_constant_stood_for() -> None:
+def test_its_release_says_nothing_of_what_a_constant_stood_for(tmp_path: Path) -> None:
     """Nor does a card take it for an original: "person" is a word of the space, "CARD" is none."""
     privatizer = RedactingPrivatizer(
         "english", "hierarchical", 1.5, redact=SpanSelector(find, ["CARD", "PERSON"])
@@ -190,6 +192,17 @@ def test_its_release_says_nothing_of_what_a_constant_stood_for() -> None:
     rows = Dataset.from_dict({"text": [f"Waab {CARD}"] * 30})
     card = privatizer.dataset_card(rows.map(privatizer, batched=True))
     assert "how many spans are redacted, as what, and between which words" in str(card)
+    for said in (
+        "Each word outside of redacted entities of column 'text' was replaced by a word of a ",
+        "What was found as CARD or PERSON, with all words that it touches, became a constant ",
+        "| redact | CARD, PERSON |",
+        "| redactor | SpanSelector |",
+    ):
+        assert said in str(card)
+    card.save_pretrained(tmp_path)
+    stated = json.loads((tmp_path / "guarantee.json").read_text("utf-8"))
+    assert stated["options"]["redact"] == ["CARD", "PERSON"]
+    assert "What was found as CARD" in (tmp_path / "croissant.json").read_text("utf-8")
 
 
 def test_counts(redacting: Redacting) -> None:
