@@ -43,6 +43,9 @@ CLAIMED = (
     "privatized",
 )
 
+# Among the licences of the parts of a pool: that of a part which states none.
+UNKNOWN = "unknown"
+
 # Rows that a card shows, and characters of each of their texts.
 SHOWN_ROWS, SHOWN_CHARACTERS = 3, 200
 
@@ -124,7 +127,10 @@ class ReleasedDataset(Publishable):
 
     @property
     def space_licences(self) -> list[str]:
-        """Licences of the space or pool that all released words or sentences are from."""
+        """Licences of the space or pool that all released words or sentences are from.
+
+        The last is "unknown" if that of a part of the pool is not known.
+        """
         return [*self.claim["space"]["licences"]]
 
     @property

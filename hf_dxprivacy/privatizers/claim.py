@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import InvalidValueError, describe_columns
 from hf_dxprivacy.hub import ReleasedDataset, cards, is_builtin
-from hf_dxprivacy.hub.released_dataset import DATA, SHOWN_ROWS, Part
+from hf_dxprivacy.hub.released_dataset import DATA, SHOWN_ROWS, UNKNOWN, Part
 from hf_dxprivacy.privatizers.fingerprint import publishable
 from hf_dxprivacy.privatizers.nested import EACH, TextPath
 from hf_dxprivacy.text import plain_apostrophes
@@ -57,9 +57,8 @@ def claim_of(privatizer: "Privatizer") -> dict[str, Any]:
     if (found := getattr(privatizer, "redact", None)) is not None:
         options |= {"redact": [*found.labels], "redactor": type(found).__name__}
     pool = getattr(privatizer, "pool", None)
-    parts = provenance.get("pools")
-    origins = [provenance, *(parts if isinstance(parts, list) else [])]
-    licences = [cards.stated_licence(each) for each in origins if isinstance(each, Mapping)]
+    licences = _licences(provenance)
+    known = sorted(licences - {UNKNOWN})
     released = privatizer.released_columns
     return {
         "privatizer": type(privatizer).__name__,
@@ -74,7 +73,7 @@ def claim_of(privatizer: "Privatizer") -> dict[str, Any]:
             "metric": space.metric,
             space.entries: len(space),
             "dimensions": space.dim,
-            "licences": sorted({licence for licence in licences if licence}),
+            "licences": [*known, *[UNKNOWN] * (bool(known) and UNKNOWN in licences)],
             "languages": cards.languages(provenance),
         },
         **({} if pool is None else {"pool": _described(pool)}),
@@ -87,6 +86,15 @@ def claim_of(privatizer: "Privatizer") -> dict[str, Any]:
         },
         "privatized": released,
     }
+
+
+def _licences(provenance: Mapping[str, Any]) -> set[str]:
+    """Return the licence of a space, or those of the parts that a pool was joined from."""
+    own, parts = cards.stated_licence(provenance) or UNKNOWN, provenance.get("pools")
+    if not isinstance(parts, list):
+        return {own}
+    found = [_licences(part if isinstance(part, Mapping) else {}) for part in parts]
+    return {own}.difference({UNKNOWN}).union(*found)
 
 
 def _described(pool: Any) -> dict[str, Any]:

@@ -179,6 +179,15 @@ def test_all_licences_of_a_pool_that_was_joined_are_named() -> None:
     card = made.dataset_card(["text"])
     assert card.space_licences == ["cc-by-nc-4.0", "mit"]
     assert card.non_commercial
+    assert "states no licence" not in str(card)
+    third = SentencePool.from_sentences(["It was a long day."], first)
+    two = SentencePool.union([first, third])
+    for pool, more in ((two, []), (SentencePool.union([two, second]), ["mit"])):
+        card = SentencePrivatizer(pool, epsilon=1.0).dataset_card(["text"])
+        assert card.space_licences == ["cc-by-nc-4.0", *more, "unknown"]
+        assert "unknown. **A part of it states no licence: ask who made it.** **That" in str(card)
+    none = SentencePrivatizer(SentencePool.union([third, third]), epsilon=1.0)
+    assert "is from a pool whose licence is not known." in str(none.dataset_card(["text"]))
 
 
 def test_sentences_of_a_pool_that_ships_bear_its_licence(tmp_path: Path) -> None:
