@@ -22,8 +22,9 @@ _OPERATED = (
     "and every other word, as it is or as another operator makes it. The statement holds for "
     "inputs that agree in this. What is not found is released as it is."
 )
-# The first word of a text may have its capital from that; that of an entity is a name's.
-_BEFORE = "I "
+# The first word of a text may have its capital from that; that of an entity is a name's. Between
+# them stands a control character, since a released entry may hold blanks.
+_BEFORE, _BETWEEN = "I", "\x1f"
 # Attributes of a recognizer that differ between processes, or change at the first use.
 _PASSING = ("_id", "is_loaded")
 
@@ -47,7 +48,7 @@ class DxPrivacyOperator(_operators.Operator):  # type: ignore[misc, name-defined
         privatizer = _privatizer(params)
         if not isinstance(privatizer, DxPrivatizer):
             return str(privatizer.privatize(text))
-        return str(privatizer.privatize(_BEFORE + text)).partition(" ")[2]
+        return str(privatizer.privatize(_BEFORE + _BETWEEN + text)).partition(_BETWEEN)[2]
 
     def validate(self, params: Mapping[str, Any] | None = None) -> None:
         """Check the parameters.

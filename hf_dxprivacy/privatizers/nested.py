@@ -175,7 +175,12 @@ class TextPath:
             made = {**part, "text": str(part["text"])}
             places.append((made, "text"))
             return made
-        if part.get("type") == "text" and not is_missing(part.get("text", "")):
+        if not is_missing(part.get("text")):
+            raise InvalidTypeError(
+                "expected the 'text' of a part to be a string, got "
+                f"{_kind(part['text'])}; put the string itself under that key"
+            )
+        if part.get("type") == "text" and "text" not in part:
             raise InvalidValueError(
                 "there is a part of type 'text' without a 'text': "
                 f"{describe_columns([*part], 'text', 'key')}; put its text under that key"

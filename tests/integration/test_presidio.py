@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import numpy as np
 import pytest
 from datasets import Dataset
 from datasets.fingerprint import Hasher
@@ -84,6 +85,19 @@ def test_an_entity_has_exactly_the_noise_of_the_privatizer(
     seeded = DxPrivatizer(euclidean_space, "laplace", 2.0, seed=2**70)
     released = parts.DxPrivacyOperator().operate("waab waac, waad", {"privatizer": seeded})
     assert released == str(seeded.privatize("I waab waac, waad")).partition(" ")[2]
+
+
+def test_nothing_of_the_helper_word_is_in_an_entity(parts: Any) -> None:
+    """Not in a space whose entries hold blanks either, where it may become two words."""
+    words = ["new york", "fish", "san marino city", "i"]
+    points = np.array([[0, 1], [1, 0], [1, 1], [0, 0]], dtype=np.float32)
+    privatizer = DxPrivatizer(EmbeddingSpace.from_vectors(words, points), "krr", 1e-3)
+    operate = parts.DxPrivacyOperator().operate
+    assert {operate("fish", {"privatizer": privatizer}) for _ in range(99)} == {*words}
+    found = operate("fish 'n' Fish", {"privatizer": privatizer})
+    assert found.count(" '") == 1 == found.count("' ")
+    dropped = DxPrivatizer(privatizer.space, "krr", 1e-3, oov="drop")
+    assert operate("zork", {"privatizer": dropped}) == ""
 
 
 def test_a_name_is_a_name_though_it_is_the_first_word_of_the_entity(parts: Any) -> None:

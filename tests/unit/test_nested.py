@@ -92,7 +92,17 @@ BAD = [
     ("m[].c", [{"c": {"parts": [SECRET]}}], "list of parts at the end of the path, got a dict"),
     ("m[].c", [{"c": [SECRET]}], "got a str; for a list of texts end the path with []"),
     ("m[].c", [{"c": [{"type": "text", "value": SECRET}]}], "of type 'text' without a 'text'"),
-    ("m[].c", [{"c": [{"type": "text", "text": [SECRET]}]}], "of type 'text' without a 'text'"),
+    (
+        "m[].c",
+        [{"c": [{"type": "text", "text": [SECRET]}]}],
+        "'text' of a part to be a string, got",
+    ),
+    (
+        "m[].c",
+        [{"c": [{"type": "output_text", "text": {"value": SECRET}}]}],
+        "expected the 'text' of a part to be a string, got a dict: there is one key, whose name is "
+        "not shown because it may be text; put the string itself under that key",
+    ),
     ("m[].c", b"bytes", "expected a list for [], got a bytes"),
 ]
 
