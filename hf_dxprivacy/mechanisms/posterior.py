@@ -166,6 +166,21 @@ class PosteriorLaw:
             )
         return best[back], shares[back]
 
+    def of_mixture(self, ways: Mapping[int, float]) -> Reals:
+        """Return (V,) how likely each input is, given a word that several outputs may appear as.
+
+        Args:
+            ways: For each of these outputs the probability that it appears as the word.
+        """
+        joint, unknown = np.zeros(len(self._scaled)), 0.0
+        for row, chance in ways.items():
+            joint += chance * self.mechanism.weights(np.array([row]))[0] * self._scaled
+            joint[row] += chance * self._kept[row]
+            unknown += chance * self._unknown[row]
+        total = joint.sum() + unknown
+        shares: Reals = joint / total if total > 0.0 else joint
+        return shares
+
 
 def largest(values: Reals, count: int) -> NDArray[np.int64]:
     """Return for each row the columns of the largest values, the largest first."""

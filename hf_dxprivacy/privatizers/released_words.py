@@ -1,8 +1,8 @@
 """For each released word the probability that it is the original, from the release alone."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms.base import Reals
-from hf_dxprivacy.mechanisms.posterior import PosteriorLaw
+from hf_dxprivacy.mechanisms.posterior import PosteriorLaw, largest
 from hf_dxprivacy.privatizers.batch import Case, Ids, Mask, OutOfVocabulary
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import Row, TextRow, plain_apostrophes
-from hf_dxprivacy.text.shapes import is_rendered
+from hf_dxprivacy.text.shapes import chances, is_rendered
 
 
 class WordPosterior(NamedTuple):
@@ -42,11 +42,14 @@ class ReleasedWords:
         rows: The words as they were released; None for a missing row.
         ids: (m,) int64 rows of the space; −1 for what it lacks.
         known: (m,) float64 probabilities that follow from no law; NaN for the others.
+        ways: For each word that several entries of the space may be released as, such as "7", with
+            what probability each of them is.
     """
 
     rows: Sequence[Sequence[Any] | None]
     ids: Ids
     known: Reals
+    ways: Mapping[Any, Mapping[int, float]] = field(default_factory=dict)
 
     def posteriors(
         self, law: PosteriorLaw, names: Sequence[Any], k: int
@@ -67,6 +70,14 @@ class ReleasedWords:
             for at, rows, found in zip(np.flatnonzero(drawn), best, chances, strict=True):
                 pairs = zip(rows.tolist(), found.tolist(), strict=True)
                 originals[at] = tuple((names[row], share) for row, share in pairs if share > 0.0)
+        mixed = {word: law.of_mixture(ways) for word, ways in self.ways.items()}
+        for at, word in enumerate(word for row in self.rows for word in row or ()) if mixed else ():
+            if word in mixed and drawn[at]:
+                joint = mixed[word]
+                shares[at] = joint[self.ids[at]] if own[at] else shares[at]
+                best = largest(joint[None], k)[0] if k else ()
+                pairs = ((names[row], float(joint[row])) for row in best)
+                originals[at] = tuple(pair for pair in pairs if pair[1] > 0.0)
         values = [None if math.isnan(share) else share for share in shares.tolist()]
         lengths = [len(row or ()) for row in self.rows]
         starts = pairwise(np.cumsum([0, *lengths]).tolist())
@@ -99,6 +110,7 @@ def read_words(
     words = [word for row in rows if row is not None for word in row.words]
     ids = look_up_rows(rows, space)
     never: list[int] = []
+    ways: Mapping[str, Mapping[int, float]] = {}
     if space.shapes:
         # A rendered name may stand where no word is taken for one, and look like a word in another
         # letter case, in which none is released.
@@ -109,6 +121,7 @@ def read_words(
                 ids[at] = name
             elif ids[at] >= 0 and space.is_shape[ids[at]]:
                 never += [] if is_rendered(words[at], space.shapes, any_case) else [at]
+        ways = _ways(words, ids, space, any_case)
     known = np.full(len(words), np.nan)
     known[(ids >= 0) & space.is_shape[ids]] = 0.0
     if oov == "keep":
@@ -119,7 +132,22 @@ def read_words(
             known[at] = 1.0 if plain_apostrophes(words[at]) in stopwords else np.nan
     if masks is not None:
         known[~_in_slots(rows, masks)] = 1.0
-    return ReleasedWords([None if row is None else row.words for row in rows], ids, known)
+    return ReleasedWords([None if row is None else row.words for row in rows], ids, known, ways)
+
+
+def _ways(
+    words: Sequence[str], ids: Ids, space: EmbeddingSpace, any_case: bool
+) -> dict[str, dict[int, float]]:
+    """Return `ReleasedWords.ways`; see there."""
+    ways: dict[str, dict[int, float]] = {}
+    for word, row in dict(zip(words, ids.tolist(), strict=True)).items():
+        # A shape without digits and capitals is written as a given word once in 26^8 times.
+        if row >= 0 and (word[:1].isupper() or any(map(str.isdecimal, word))):
+            of_shapes = chances(word, space.shapes, any_case)
+            found = dict(zip(space.ids([*of_shapes]).tolist(), of_shapes.values(), strict=True))
+            found |= {} if space.is_shape[row] else {row: 1.0}
+            ways |= {word: found} if len(found) > 1 else {}
+    return ways
 
 
 def _in_slots(rows: Sequence[Row | None], masks: Sequence[Sequence[bool] | None]) -> Mask:

@@ -10,6 +10,7 @@ rendering except by chance, and rendering is post-processing, so that no guarant
 import re
 from collections.abc import Collection, Sequence
 from functools import cache
+from math import prod
 from pathlib import Path
 
 from hf_dxprivacy.errors import InvalidValueError
@@ -96,7 +97,13 @@ def render(shape: str, uniforms: Uniforms) -> str:
 
 def is_rendered(word: str, shapes: Collection[str], any_case: bool = False) -> bool:
     """Tell whether `render` can draw a word for one of several shapes, in its letters or any."""
-    return any(_pattern(shape, any_case).fullmatch(word) for shape in shapes)
+    return bool(chances(word, shapes, any_case))
+
+
+def chances(word: str, shapes: Collection[str], any_case: bool = False) -> dict[str, float]:
+    """Return with what probability `render` draws a word for each shape that has it."""
+    found = [shape for shape in shapes if _pattern(shape, any_case).fullmatch(word)]
+    return {shape: 1.0 / prod(map(len, _forms()[shape])) for shape in found}
 
 
 @cache

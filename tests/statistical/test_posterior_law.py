@@ -5,9 +5,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from hf_dxprivacy import DxPrivatizer
 from hf_dxprivacy.mechanisms import ExponentialLaw, create_mechanism
 from hf_dxprivacy.mechanisms.posterior import PosteriorLaw, frequencies
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.text.shapes import SHAPES, UNIFORMS, render
 from laws import ALPHA
 
 MECHANISMS = [("tem", 3.0), ("calibrated", 2.0), ("hierarchical", 1.5), ("krr", 5.0)]
@@ -88,3 +90,28 @@ def test_probabilities_are_right_on_draws_and_others_are_refuted(
     assert misjudged(PosteriorLaw(other, prior, unknown).unchanged(outputs), right)
     flat, _ = frequencies(space, "uniform")
     assert misjudged(PosteriorLaw(mechanism, flat).unchanged(outputs), right)
+
+
+def test_a_number_may_be_of_the_vocabulary_or_drawn_for_its_shape() -> None:
+    english = EmbeddingSpace.from_pretrained("english")
+    privatizer, rng = DxPrivatizer(english, "hierarchical", 1.2), np.random.default_rng(12)
+    words, prior = ["7", "8", "1987", "<number:1>"], np.array([0.4, 0.3, 0.2, 0.1])
+    originals = rng.choice(words, 300_000, p=prior)
+    released = privatizer.mechanism.sample(english.ids(originals.tolist()), rng)
+    drawn = [english.words[row] for row in released.tolist()]
+    shown = [render(x, rng.random(UNIFORMS).tolist()) if x in SHAPES else x for x in drawn]
+    counts = dict(zip(words, prior.tolist(), strict=True))
+    for word, original in (("7", "7"), ("7", "<number:1>"), ("1987", "1987"), ("8", "7")):
+        (found,) = privatizer.posterior(word, counts, k=4)
+        stated = dict(found.originals)[original]
+        same = np.array([each == word for each in shown])
+        count, right = int(same.sum()), int((same & (originals == original)).sum())
+        assert stats.binomtest(right, count, stated).pvalue > ALPHA
+        assert found.probability == (pytest.approx(stated) if word == original else found[1])
+    # As if no shape were ever written as a word of the vocabulary.
+    law = PosteriorLaw(privatizer.mechanism, *frequencies(english, counts))
+    same = np.array([each == "7" for each in shown])
+    wrong = float(law.unchanged(english.ids(["7"]))[0])
+    assert stats.binomtest(
+        int((same & (originals == "7")).sum()), int(same.sum()), wrong
+    ).pvalue < (ALPHA)

@@ -19,6 +19,7 @@ from hf_dxprivacy.text.shapes import (
     NUMBERS,
     SHAPES,
     UNIFORMS,
+    chances,
     is_rendered,
     public_names,
     render,
@@ -102,6 +103,7 @@ def test_a_rendered_shape_is_one_word_of_that_shape(shape: str) -> None:
     assert all(re.fullmatch(RENDERED[shape], word) for word in words)
     assert all(is_rendered(word, [shape]) for word in words)
     assert all(is_rendered(word.upper(), [shape], any_case=True) for word in words)
+    assert sum(chances(word, [shape])[shape] for word in set(words)) <= 1.0 + 1e-9
     before = " @" if shape == "<handle>" else " "
     for word in words:
         row = RowReader().read(f"x{before}{word}.")
@@ -132,6 +134,8 @@ def test_digits_and_names_are_uniform() -> None:
     drawn = [render("<number:1>", rng.random(UNIFORMS).tolist()) for _ in range(20_000)]
     counts = np.unique(drawn, return_counts=True)[1]
     assert len(counts) == 10
+    assert chances("7", SHAPES) == {"<number:1>": 0.1}
+    assert chances("1987", SHAPES) == {"<number:4>": 1 / 9000, "<year>": 1 / 130}
     # Chi-square with 9 degrees of freedom: 1e-6 beyond 45.
     assert ((counts - 2000) ** 2 / 2000).sum() < 45
     names = public_names()
