@@ -127,10 +127,7 @@ class ReleasedDataset(Publishable):
 
     @property
     def space_licences(self) -> list[str]:
-        """Licences of the space or pool that all released words or sentences are from.
-
-        The last is "unknown" if that of a part of the pool is not known.
-        """
+        """Licences of the space or pool of all that was released; at last "unknown" of a part."""
         return [*self.claim["space"]["licences"]]
 
     @property
@@ -253,8 +250,7 @@ class ReleasedDataset(Publishable):
         what = "word of a slot" if self.claim["privatizer"] == "SlotPrivatizer" else unit
         by = "sentence of a public pool" if "pool" in self.claim else f"{unit} of a public space"
         options, law = self.claim["options"], self.claim["mechanism"]["mechanism"]
-        redacted = options.get("redact")
-        what = "word outside of redacted entities" if redacted else what
+        what = "word outside of redacted entities" if (redacted := options.get("redact")) else what
         where = f"column{'s' * (len(names) > 1)} {_quoted(names)}"
         nested = {n: path for n, path in self.claim["privatized"].items() if "[]" in path}
         of = f" of the role {' or '.join(options['roles'])}" if options.get("roles") else ""
@@ -266,7 +262,7 @@ class ReleasedDataset(Publishable):
         if redacted:
             found.append(
                 f"What was found as {' or '.join(redacted)}, with all words that it touches, "
-                f"became a constant such as <{redacted[0]}>; what was not is a word as any other."
+                f"became constants such as <{redacted[0]}>; what was missed is a word as any other."
             )
         if nested:
             found.append(f"All else in {_quoted([*nested])} is in clear.")

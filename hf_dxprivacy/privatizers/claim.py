@@ -156,8 +156,7 @@ def _require_plausible(privatizer: "Privatizer", name: str, path: str, rows: "Da
     names = privatizer._released_names
     own: list[Any] = [names[at] for at in range(0, len(names), -(-len(names) // LOOKED_AT))]
     own = own if plain and isinstance(own[0], str) else [[token] for token in own]
-    of_own = _foreign(privatizer, own, [None] * len(own))
-    allowed = FOREIGN_SHARE + 2 * float(np.mean(of_own))
+    allowed = FOREIGN_SHARE + 2 * float(np.mean(_foreign(privatizer, own, [None] * len(own))))
     foreign = _foreign(privatizer, cells, labels)
     count, total = int(foreign.sum()), len(foreign)
     if count > 1 + allowed * total:

@@ -137,10 +137,7 @@ def _forms() -> dict[str, Sequence[Sequence[str]]]:
         "<ordinal>": ([_ordinal(day) for day in range(1, 32)],),
         "<year>": (_numbers(1900, 2030),),
         "<time>": (_numbers(0, 24), ":", _numbers(0, 60, "02d")),
-        "<date>": (
-            *(_numbers(1, 29, "02d"), "/"),
-            *(_numbers(1, 13, "02d"), "/", _numbers(1950, 2030)),
-        ),
+        "<date>": (_numbers(1, 29, "02d"), "/", _numbers(1, 13, "02d"), "/", _numbers(1950, 2030)),
         "<phone>": (*_digits(3), "-", *[_DIGITS] * 3, "-", *[_DIGITS] * 4),
         "<code>": (*[_LETTERS.upper()] * 2, *[_DIGITS] * 4),
         # Addresses that are reserved for examples, and belong to no person (RFC 2606).

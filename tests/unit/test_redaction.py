@@ -194,7 +194,7 @@ def test_its_release_says_nothing_of_what_a_constant_stood_for(tmp_path: Path) -
     assert "how many spans are redacted, as what, and between which words" in str(card)
     for said in (
         "Each word outside of redacted entities of column 'text' was replaced by a word of a ",
-        "What was found as CARD or PERSON, with all words that it touches, became a constant ",
+        "What was found as CARD or PERSON, with all words that it touches, became constants ",
         "| redact | CARD, PERSON |",
         "| redactor | SpanSelector |",
     ):
