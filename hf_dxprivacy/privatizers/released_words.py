@@ -66,18 +66,19 @@ class ReleasedWords:
         shares[own] = law.unchanged(self.ids[own])
         originals: list[tuple[tuple[Any, float], ...]] = [()] * len(shares)
         if k:
-            best, chances = law.originals(self.ids[drawn], k)
-            for at, rows, found in zip(np.flatnonzero(drawn), best, chances, strict=True):
+            best, likely = law.originals(self.ids[drawn], k)
+            for at, rows, found in zip(np.flatnonzero(drawn), best, likely, strict=True):
                 pairs = zip(rows.tolist(), found.tolist(), strict=True)
                 originals[at] = tuple((names[row], share) for row, share in pairs if share > 0.0)
         mixed = {word: law.of_mixture(ways) for word, ways in self.ways.items()}
-        for at, word in enumerate(word for row in self.rows for word in row or ()) if mixed else ():
-            if word in mixed and drawn[at]:
+        words = [word for row in self.rows for word in row or ()] if mixed else []
+        for place, word in enumerate(words):
+            if word in mixed and drawn[place]:
                 joint = mixed[word]
-                shares[at] = joint[self.ids[at]] if own[at] else shares[at]
-                best = largest(joint[None], k)[0] if k else ()
-                pairs = ((names[row], float(joint[row])) for row in best)
-                originals[at] = tuple(pair for pair in pairs if pair[1] > 0.0)
+                shares[place] = joint[self.ids[place]] if own[place] else shares[place]
+                likeliest = largest(joint[None], k)[0].tolist() if k else []
+                named = ((names[row], float(joint[row])) for row in likeliest)
+                originals[place] = tuple(pair for pair in named if pair[1] > 0.0)
         values = [None if math.isnan(share) else share for share in shares.tolist()]
         lengths = [len(row or ()) for row in self.rows]
         starts = pairwise(np.cumsum([0, *lengths]).tolist())

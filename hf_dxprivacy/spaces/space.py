@@ -433,7 +433,7 @@ class EmbeddingSpace(Distances, Publishable):
     def _contracted_by(self) -> float | None:
         factor: float | None = self.provenance.get("contracted_by")
         if factor is not None:
-            require_between(0.0, 1.0, **{"provenance['contracted_by']": factor})
+            require_between(0.0, 1.0, contracted_by=factor)
         return factor
 
     @property
