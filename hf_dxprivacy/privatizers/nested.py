@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from itertools import accumulate, chain, islice, pairwise
 from typing import Any
@@ -124,7 +124,9 @@ class TextPath:
         if not isinstance(value, Mapping):
             raise InvalidTypeError(f"expected a dict with the key {step!r}, got {_kind(value)}")
         if step not in value:
-            if any(name in value for name in _CALLS):
+            # A call stands for the text. Of no call ("tool_calls": None) the text has another key.
+            calls = [value.get(name) for name in _CALLS]
+            if any(isinstance(call, Sized) and len(call) for call in calls):
                 into[key] = value
                 return
             raise InvalidValueError(

@@ -104,6 +104,10 @@ BAD = [
         "not shown because it may be text; put the string itself under that key",
     ),
     ("m[].c", b"bytes", "expected a list for [], got a bytes"),
+    *(
+        ("m[].c", [{"text": SECRET, "tool_calls": no_call}], "there is no key 'c' in a dict: the")
+        for no_call in (None, [], float("nan"))
+    ),
 ]
 
 
