@@ -181,7 +181,8 @@ def large(
     return [
         row,
         *workers(named, DxPrivatizer(space, name, epsilon), corpus, rounds),
-        *workers(f"{named}, with lists", with_lists, corpus, rounds),
+        # Short, and so they vary more.
+        *workers(f"{named}, with lists", with_lists, corpus, 3 * rounds),
     ]
 
 
