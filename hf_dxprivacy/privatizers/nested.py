@@ -19,6 +19,8 @@ EACH = "[]"
 _PATH = re.compile(r"([^.\[\]]+)((?:\[\]|\.[^.\[\]]+)+)")
 # The keys that say who speaks, and those beside which a message needs no text.
 _ROLE, _CALLS = ("role", "from"), ("tool_calls", "function_call")
+# The keys whose strings name something, and say nothing.
+_NAMING = {*_ROLE, "type", "name", "id", "tool_call_id", "media_type", "cache_control"}
 # Names of one role in different data sets.
 _TWINS = ({"user", "human"}, {"assistant", "gpt", "chatgpt", "bot", "model", "ai"})
 # Types of values that are not missing.
@@ -124,9 +126,8 @@ class TextPath:
         if not isinstance(value, Mapping):
             raise InvalidTypeError(f"expected a dict with the key {step!r}, got {_kind(value)}")
         if step not in value:
-            # A call stands for the text. Of no call ("tool_calls": None) the text has another key.
-            calls = [value.get(name) for name in _CALLS]
-            if any(isinstance(call, Sized) and len(call) for call in calls):
+            # Of no call ("tool_calls": None) the text has another key.
+            if _calls(value):
                 into[key] = value
                 return
             raise InvalidValueError(
@@ -137,6 +138,10 @@ class TextPath:
             role = next((value[name] for name in _ROLE if isinstance(value.get(name), str)), role)
         into[key] = inner = {**value, step: None}
         self._copy(value[step], at + 1, role, inner, step, places)
+        # Rows of Arrow have the keys of all rows, so that a text under another key shows here only.
+        is_text = at + 1 == len(self._steps) and not _calls(value)
+        if is_text and is_missing(value[step]) and (self.roles is None or role in self.roles):
+            self._note_strings(value)
 
     def _entries(self, values: Any, at: int, role: str | None, places: "Places") -> list[Any]:
         """Copy the entries of a list."""
@@ -182,19 +187,26 @@ class TextPath:
                 "expected the 'text' of a part to be a string, got "
                 f"{_kind(part['text'])}; put the string itself under that key"
             )
-        if part.get("type") == "text" and "text" not in part:
+        kind = part.get("type")
+        if kind == "text" and ("text" not in part or _says(part)):
             raise InvalidValueError(
                 "there is a part of type 'text' without a 'text': "
                 f"{describe_columns([*part], 'text', 'key')}; put its text under that key"
             )
-        if not self._seen[3] and isinstance(part.get("content"), (str, list)) and part["content"]:
+        if not (isinstance(kind, str) and ("image" in kind or "video" in kind)):
+            self._note_strings(part)
+        return part
+
+    def _note_strings(self, value: Mapping[str, Any]) -> None:
+        """Warn once of strings beside a text that is missing."""
+        if not self._seen[3] and _says(value):
             self._seen[3] = True
             logger.warning(
-                "there are parts at %r with a content of their own, as results of tools have; they "
-                "are RELEASED AS THEY ARE; remove them first if they may quote the texts",
+                "there are messages or parts at %r without a text, but with other strings, such as "
+                "results of tools, refusals, or a text under another key; they are RELEASED AS "
+                "THEY ARE; remove them first, or put the text under the key of the path",
                 self.path,
             )
-        return part
 
     def _covers(self, role: str | None) -> bool:
         roles = self.roles or ()
@@ -328,6 +340,21 @@ def text_paths(
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
+def _calls(value: Mapping[str, Any]) -> bool:
+    """Tell whether a message makes a call, which stands for its text."""
+    calls = [value.get(name) for name in _CALLS]
+    return any(isinstance(call, Sized) and len(call) > 0 for call in calls)
+
+
+def _says(value: Any) -> bool:
+    """Tell whether a value holds strings, apart from names and ids."""
+    if isinstance(value, Mapping):
+        return any(_says(inner) for key, inner in value.items() if key not in _NAMING)
+    if _is_list(value):
+        return any(map(_says, value))
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _kind(value: Any) -> str:

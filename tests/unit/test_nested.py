@@ -103,6 +103,11 @@ BAD = [
         "expected the 'text' of a part to be a string, got a dict: there is one key, whose name is "
         "not shown because it may be text; put the string itself under that key",
     ),
+    (
+        "m[].c",
+        [{"c": [{"type": "text", "text": None, "value": SECRET}]}],
+        "part of type 'text' without a 'text': the keys are",
+    ),
     ("m[].c", b"bytes", "expected a list for [], got a bytes"),
     *(
         ("m[].c", [{"text": SECRET, "tool_calls": no_call}], "there is no key 'c' in a dict: the")
@@ -194,6 +199,34 @@ def test_roles_that_never_occur_are_reported_once(
     assert SECRET not in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("content", "reported"),
+    [
+        ({"content": None, "text": SECRET}, True),
+        ({"content": None, "text": " ", "id": "m1", "name": "ann"}, False),
+        ({"content": None, "tool_calls": [{"arguments": SECRET}]}, False),
+        ({"content": [{"type": "document", "source": {"type": "text", "data": SECRET}}]}, True),
+        ({"content": [{"type": "thinking", "thinking": SECRET}]}, True),
+        ({"content": [{"type": "image_url", "image_url": {"url": "https://x.org"}}]}, False),
+    ],
+)
+@pytest.mark.parametrize("role", ["user", "system"])
+def test_strings_without_a_text_are_reported_once(
+    euclidean_space: EmbeddingSpace,
+    caplog: pytest.LogCaptureFixture,
+    content: dict[str, Any],
+    reported: bool,
+    role: str,
+) -> None:
+    """In rows of Arrow a text under another key stands beside the key of the path, with None."""
+    privatizer, message = chats(euclidean_space, roles="user"), {"role": role, **content}
+    batch = {"messages": [[{"role": "user", "content": "waaa"}, message]] * 2}
+    assert [chat[1] for chat in privatizer(batch)["messages"]] == [message] * 2
+    told = caplog.text.count("without a text, but with other strings")
+    assert told == (reported and role == "user")
+    assert SECRET not in caplog.text
+
+
 def test_results_of_tools_in_parts_stay_in_clear_and_are_reported_once(
     euclidean_space: EmbeddingSpace, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -207,7 +240,7 @@ def test_results_of_tools_in_parts_stay_in_clear_and_are_reported_once(
         for (message,) in privatizer(batch, range(3))["messages"]:
             assert message["content"][0] == parts[0]
             assert message["content"][1]["text"] in euclidean_space
-    assert caplog.text.count("with a content of their own, as results of tools have") == 1
+    assert caplog.text.count("without a text, but with other strings") == 1
     assert SECRET not in caplog.text
     assert "results of tools in parts of their own" in str(privatizer.guarantee)
 
