@@ -3,6 +3,7 @@
 import json
 import re
 import runpy
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from datasets import Dataset, load_dataset
 from packaging.requirements import Requirement
 
 from hf_dxprivacy import EmbeddingSpace, __version__
+from hf_dxprivacy.cli.main import main as program
 from hub_server import HubServer
 
 ROOT = Path(__file__).parents[2]
@@ -105,6 +107,8 @@ def test_a_dataset_of_the_hub_becomes_another_one(
         (["in.csv", "out.csv", *OPTIONS, "--license", "mit"], 2, "--license"),
         (["no.csv", "out.csv", *OPTIONS], 1, "no.csv"),
         (["in.csv", "me/released", *OPTIONS, "--license", "none-such"], 2, "licence"),
+        (["in.csv", "me", *OPTIONS, "--license", "mit"], 2, "to be namespace/name on the Hub"),
+        (["in.csv", "me/a--b", *OPTIONS, "--license", "mit"], 2, "me/a--b"),
         (["in.csv", "me/released", *OPTIONS[2:], "--license", "mit"], 1, "text"),
     ],
 )
@@ -113,16 +117,50 @@ def test_a_mistake_is_named_and_nothing_is_left(
     folder: Path,
     hub: HubServer,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
     code: int,
     said: str,
 ) -> None:
+    monkeypatch.setenv("HF_TOKEN", hub.token)
+    (folder / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder / "temporary"))
     assert script(arguments) == code
     printed = capsys.readouterr()
     assert said in printed.out + printed.err
     assert SECRET not in printed.out + printed.err
-    assert {*folder.iterdir()} == {folder / "in.csv", folder / "space"}
+    assert "ε = 3" not in printed.err
+    assert not [*(folder / "temporary").iterdir()]
+    assert {*folder.iterdir()} == {folder / name for name in ("in.csv", "space", "temporary")}
     assert not hub.repos
+
+
+def test_without_a_token_nothing_is_privatized(
+    script: Callable[..., int], hub: HubServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert script(["in.csv", "me/released", *OPTIONS, "--license", "mit"]) == 2
+    printed = capsys.readouterr().err
+    assert "set HF_TOKEN" in printed
+    assert "ε = 3" not in printed
+
+
+def test_a_release_whose_push_fails_is_kept(
+    script: Callable[..., int],
+    folder: Path,
+    hub: HubServer,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_of_somebody_else")
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    assert script(["in.csv", "me/released", *OPTIONS, "--license", "mit"]) == 1
+    (kept,) = folder.glob("released-*")
+    found = pd.read_parquet(kept / "released.parquet")
+    assert is_release(found["review"], EmbeddingSpace.from_pretrained("space"))
+    command = capsys.readouterr().err.partition("To push it: hf-dxprivacy ")[2]
+    monkeypatch.setenv("HF_TOKEN", hub.token)
+    assert program(shlex.split(command)) == 0
+    assert load_dataset("me/released", split="train")["review"][:] == [*found["review"]]
 
 
 def test_nothing_is_privatized_for_the_hub_without_a_licence(
