@@ -64,9 +64,12 @@ class DxTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             InvalidValueError: If it is out of range or unknown, or there are several columns.
         """
         _require_one_column(X)
-        names = getattr(X, "columns", [getattr(X, "name", None)])
+        names = [str(n) for n in getattr(X, "columns", [getattr(X, "name", None)]) if n is not None]
         self.n_features_in_ = 1
-        self.feature_names_in_ = np.array([str(name or "text") for name in names], dtype=object)
+        if names:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        else:
+            vars(self).pop("feature_names_in_", None)
         self._made = self._asked(), self._make()
         return self
 
@@ -82,9 +85,16 @@ class DxTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises:
             InvalidTypeError: If a cell is no text.
-            InvalidValueError: If there are several columns.
+            InvalidValueError: If there are several columns, or one of another name than in `fit`.
         """
         cells = _require_one_column(X)
+        fitted, given = getattr(self, "feature_names_in_", None), getattr(X, "columns", None)
+        if fitted is not None and given is not None and [str(n) for n in given] != [*fitted]:
+            # Names are not shown: that of a table without a header is a text.
+            raise InvalidValueError(
+                "The feature names should match those that were passed during fit, but the column "
+                "has another name; choose or rename the column, or call fit again"
+            )
         released = np.empty(cells.size, dtype=object)
         released[:] = self._current().privatize(cells.ravel().tolist())
         return released.reshape(cells.shape)

@@ -113,6 +113,24 @@ def test_data_frames_come_out_with_their_index_and_name(transformer: DxTransform
     assert transformer.set_output(transform="polars").transform(frame).columns == ["review"]
 
 
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_a_column_of_another_name_than_fitted_is_refused(
+    frame: Any, transformer: DxTransformer
+) -> None:
+    transformer.fit(frame({"review": TEXTS}))
+    with pytest.raises(
+        ValueError, match="names should match those that were passed during fit"
+    ) as e:
+        transformer.transform(frame({"xylographer": TEXTS}))
+    assert isinstance(e.value, InvalidValueError)
+    assert "xylographer" not in str(e.value)
+    assert is_release(transformer.transform(TEXTS), transformer.space)
+    # As in scikit-learn, what was fitted without a name takes any.
+    transformer.fit(TEXTS)
+    assert not hasattr(transformer, "feature_names_in_")
+    assert is_release(transformer.transform(frame({"name": TEXTS}))[:, 0], transformer.space)
+
+
 def test_a_clone_has_the_parameters_and_no_more(transformer: DxTransformer) -> None:
     space = transformer.space
     copied = clone(transformer.fit(TEXTS))
