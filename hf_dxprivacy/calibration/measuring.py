@@ -79,11 +79,7 @@ def sample_words(
     space = entry_space(space)
     require_at_least(1, size=size)
     require_one_of(("frequency", "sparsity"), by=by)
-    source = process_generator() if rng is None else rng
-    if not isinstance(source, np.random.Generator):
-        raise InvalidTypeError(
-            f"expected rng to be a numpy.random.Generator, got a {type(rng).__name__}"
-        )
+    source = generator(rng)
     order = np.arange(len(space))
     if by == "sparsity":
         order = source.permutation(order)[: POOL * size]
@@ -196,7 +192,8 @@ def privacy_statistics(
     Raises:
         InvalidValueError: If a word is not in the space, a number is out of range, or the
             checkpoint belongs to other statistics.
-        InvalidTypeError: If the words are a single string, or `runs` is no whole number.
+        InvalidTypeError: If the words are a single string, `runs` is no whole number,
+            or `rng` no generator.
         ArtifactError: If the checkpoint is damaged.
     """
     if not isinstance(mechanism, Mechanism):
@@ -214,7 +211,8 @@ def privacy_statistics(
     step = max(1, step if exact else min(step, BLOCK_WORDS))
     starts = range(0, max(1, len(ids)), step)
     # Each block has a generator of its own.
-    keys = b"" if exact else (rng or process_generator()).bytes(len(starts) * KEY_BYTES)
+    source = generator(rng)
+    keys = b"" if exact else source.bytes(len(starts) * KEY_BYTES)
     about = {
         "mechanism": mechanism.parameters,
         "space": space.digest,
@@ -262,6 +260,16 @@ def _measure(
     if isinstance(mechanism, ExactMechanism):
         return by_law(mechanism, ids, terms)
     return by_draws(mechanism, ids, terms, generator_from_key(key))
+
+
+def generator(rng: np.random.Generator | None) -> np.random.Generator:
+    """Return a source of randomness, this process's own if none is given."""
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise InvalidTypeError(
+            f"expected rng to be a numpy.random.Generator, got {a_kind(rng)}; "
+            "numpy.random.default_rng(seed) makes one"
+        )
+    return process_generator() if rng is None else rng
 
 
 def known_ids(space: EmbeddingSpace, words: Sequence[str]) -> NDArray[np.int64]:

@@ -24,6 +24,7 @@ from hf_dxprivacy._notebook import Shown
 from hf_dxprivacy.calibration.measuring import (
     PATIENCE,
     entry_space,
+    generator,
     known_ids,
     privacy_statistics,
 )
@@ -302,10 +303,12 @@ def suggest_epsilon(
     Raises:
         InvalidValueError: If no ε of the grid meets the target, a word is not in the space, there
             are none, or a number is out of range.
-        InvalidTypeError: If the words are a single string, or the mechanism has no such option.
+        InvalidTypeError: If the words are a single string, an ε is no number, `rng` no generator,
+            or the mechanism has no such option.
         MissingExtraError: If draws are needed and SciPy is not installed.
     """
     require_between(0.0, 1.0, confidence=confidence)
+    generator(rng)
     space = entry_space(space)
     # First, since a certificate may take minutes.
     check_options(mechanism, options)
@@ -362,10 +365,18 @@ def epsilon_grid(
             (low, high), unit = OWN, 1.0
         steps = round(STEPS_PER_OCTAVE * np.log2(high / low)) + 1
         epsilons = np.geomspace(low, high, steps) / unit
-    grid: list[float] = np.unique(np.asarray(epsilons, dtype=np.float64))[::-1].tolist()
-    if not grid:
-        raise InvalidValueError("expected epsilons to try, got none")
-    return grid
+    return sorted(set(given_epsilons(epsilons)), reverse=True)
+
+
+def given_epsilons(given: Any) -> list[float]:
+    """Return one ε or several as numbers, in their order."""
+    given = getattr(given, "tolist", lambda: given)()
+    found = list(given) if np.iterable(given) and not isinstance(given, str) else [given]
+    if not found:
+        raise InvalidValueError("expected epsilons to try, got none; pass one or several")
+    for epsilon in found:
+        require_positive(epsilon=epsilon)
+    return [float(epsilon) for epsilon in found]
 
 
 def _worst(

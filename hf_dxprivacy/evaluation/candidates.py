@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy.calibration.suggest import epsilon_for_local_bound, epsilon_grid
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.calibration.suggest import epsilon_for_local_bound, epsilon_grid, given_epsilons
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, did_you_mean
 from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.mechanisms import (
     MECHANISMS,
@@ -159,16 +159,27 @@ def candidates(
     out as they were; a pool at `bounds` of the log-ratio of any two texts. `seed` is of draws.
 
     Raises:
-        InvalidValueError: If a mechanism is unknown or does not suit the space.
-        InvalidTypeError: If one of the others cannot privatize.
+        InvalidValueError: If a mechanism is unknown or does not suit the space, or `epsilon` names
+            one that is not compared.
+        InvalidTypeError: If an ε is no number, or one of the others cannot privatize.
     """
-    yield Candidate(ORIGINAL)
+    mechanisms = list(mechanisms)
     for name in mechanisms:
         check_options(name, ())
-        given = epsilon.get(name) if isinstance(epsilon, Mapping) else epsilon
+    each = epsilon if isinstance(epsilon, Mapping) else dict.fromkeys(mechanisms, epsilon)
+    for key in each:
+        if key not in mechanisms:
+            remedy = did_you_mean(str(key), mechanisms) or "; name it in mechanisms too"
+            listed = ", ".join(mechanisms) or "none"
+            raise InvalidValueError(
+                f"expected ε of mechanisms that are compared ({listed}), got {key!r}{remedy}"
+            )
+    yield Candidate(ORIGINAL)
+    for name in mechanisms:
+        given = each.get(name)
         rng = keyed_generator(seed, "epsilons", name)
-        grid = matched(space, name, STAYING, rng) if given is None else np.atleast_1d(given)
-        yield from (Candidate(name, e, DxPrivatizer(space, name, e)) for e in map(float, grid))
+        grid = matched(space, name, STAYING, rng) if given is None else given_epsilons(given)
+        yield from (Candidate(name, e, DxPrivatizer(space, name, e)) for e in grid)
     for entry in pools:
         pool = entry if isinstance(entry, SentencePool) else SentencePool.from_pretrained(entry)
         name = (pool.space.location or "sentences").rstrip("/").rpartition("/")[2]

@@ -287,6 +287,23 @@ def test_bad_input_is_refused_and_no_text_is_quoted(euclidean_space: EmbeddingSp
         compare(data, space=euclidean_space, releases=0)
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"epsilon": {"hierachical": 1.5}}, InvalidValueError, "did you mean 'hierarchical'"),
+        ({"epsilon": {"tem": 3.0}}, InvalidValueError, r"krr\), got 'tem'; name it"),
+        ({"epsilon": [8.0, None]}, InvalidTypeError, "epsilon to be a number, got epsilon=None"),
+        ({"epsilon": []}, InvalidValueError, "expected epsilons to try, got none"),
+    ],
+)
+def test_a_wrong_choice_of_candidates_is_refused(
+    euclidean_space: EmbeddingSpace, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    data = Dataset.from_dict({"text": euclidean_space.words[:8]})
+    with pytest.raises(error, match=message):
+        run(data, euclidean_space, **{"mechanisms": ["hierarchical", "krr"], **options})
+
+
 def test_an_adversary_who_learns_the_law_from_draws_is_a_lower_bound(
     euclidean_space: EmbeddingSpace,
 ) -> None:

@@ -154,6 +154,10 @@ def test_prints_what_it_says(euclidean_space: EmbeddingSpace) -> None:
         ({"max_nw": 0.5, "words": "waaa"}, InvalidTypeError, "got a single string"),
         ({"max_nw": 0.5, "lam": 0.5}, InvalidTypeError, "mechanism 'tem' has no option 'lam'"),
         ({"max_nw": 0.5, "epsilons": [-1.0]}, InvalidValueError, "epsilon > 0 and finite"),
+        ({"max_nw": 0.5, "epsilons": ["a"]}, InvalidTypeError, "epsilon to be a number.*'a'"),
+        ({"max_nw": 0.5, "epsilons": [[4.0, 8.0]]}, InvalidTypeError, r"number, got .*\[4\.0, 8"),
+        ({"max_nw": 0.5, "epsilons": np.ones((1, 2))}, InvalidTypeError, "epsilon to be a number"),
+        ({"max_nw": 0.5, "rng": 3}, InvalidTypeError, r"random\.Generator, got an int"),
         (
             {"max_nw": 0.01, "epsilons": [8.0, 4.0]},
             InvalidValueError,
@@ -222,7 +226,7 @@ def test_samples_without_repeats_and_no_larger_than_the_vocabulary(
         assert len(set(words)) == len(words) == min(size, 500)
     alone = EmbeddingSpace.from_vectors(["alone"], [[1.0]])
     assert sample_words(alone, 3, "sparsity") == ("alone",)
-    with pytest.raises(InvalidTypeError, match=r"numpy\.random\.Generator, got a int"):
+    with pytest.raises(InvalidTypeError, match=r"numpy\.random\.Generator, got an int.*default"):
         sample_words(alone, 1, rng=3)  # type: ignore[arg-type]
 
 
