@@ -7,6 +7,8 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
+from os.path import exists
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -244,7 +246,8 @@ def check_outputs(
     """Check the files that --output and the option of a picture name, before anything takes long.
 
     Raises:
-        UsageError: If a name has another ending than those of its option, or both are the same.
+        UsageError: If a name has another ending than those of its option, both are the same, or
+            it is a file that any other argument names.
         MissingExtraError: If a picture is asked for and nothing draws it.
     """
     from hf_dxprivacy._runtime import require
@@ -257,6 +260,11 @@ def check_outputs(
             raise UsageError(f"{path}: expected a name that ends in {known} (--{name})")
     if len({*given.values()}) < len(given):
         raise UsageError(f"--output and --{drawn} are the same file; name another one")
+    others = [value for name, value in vars(args).items() if name not in given]
+    for path in filter(Path.exists, given.values()):
+        for other in chain.from_iterable(v if isinstance(v, list) else [v] for v in others):
+            if isinstance(other, (str, Path)) and exists(other) and path.samefile(other):
+                raise UsageError(f"{path} is read, and never overwritten; name another file")
     if drawn in given:
         require("matplotlib", "report")
     with usage():

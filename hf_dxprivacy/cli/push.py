@@ -64,6 +64,9 @@ def push(args: argparse.Namespace) -> None:
     or HF_TOKEN.
     """
     path = Path(args.source)
+    folder: Path | None = args.dry_run
+    if folder and folder.exists() and (folder.is_file() or any(folder.iterdir())):
+        raise UsageError(f"{folder} is not an empty folder; name another one for --dry-run")
     made: Publishable
     if not path.exists():
         raise UsageError(

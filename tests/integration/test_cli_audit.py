@@ -191,6 +191,18 @@ def test_what_is_wrong_is_said(
     assert "secret" not in printed
 
 
+@pytest.mark.parametrize("read", ["mail.csv", "released.csv"])
+def test_results_never_replace_what_is_read(
+    folder: Path, capsys: pytest.CaptureFixture[str], read: str
+) -> None:
+    Path("released.csv").write_bytes(Path("mail.csv").read_bytes())
+    before = Path(read).read_bytes()
+    arguments = ("mail.csv", "released.csv", "--output", read, "--overwrite")
+    assert main(["audit", "attribution", *arguments]) == 2
+    assert f"{read} is read, and never overwritten" in capsys.readouterr().err
+    assert Path(read).read_bytes() == before
+
+
 def test_results_are_not_replaced_unasked(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

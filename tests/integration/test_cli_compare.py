@@ -93,6 +93,7 @@ def test_epsilons_and_mechanisms_are_chosen_without_being_named(
         (["--label-column", "star"], 1, "did you mean 'stars'?"),
         (["--output", "out.txt"], 2, "ends in .md, .json, .csv, .parquet"),
         (["--output", "a.md", "--report", "a.md"], 2, "are the same file"),
+        (["--output", "./in.csv", "--overwrite"], 2, "in.csv is read, and never overwritten; name"),
         (["--mechanism", "tems"], 2, "did you mean 'tem'?"),
         (["--epsilon", "0"], 2, "finite number above zero"),
         (["--sample", "0"], 2, "whole number >= 1"),

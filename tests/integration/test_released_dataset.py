@@ -251,6 +251,9 @@ def test_a_dry_run_writes_what_a_push_would_send(
     assert written == remote(hub)
     said = "space is neither; .* with the card that 'hf-dxprivacy card space --license ID' makes"
     refused(capsys, 2, said, "space", REPO, "--dry-run", "other")
+    said = "look is not an empty folder; name another one for --dry-run"
+    refused(capsys, 2, said, "out.parquet", REPO, "--dry-run", "look")
+    refused(capsys, 2, "in.csv is not an empty", "out.parquet", REPO, "--dry-run", "in.csv")
 
 
 # A function of the released rows and of the guarantee
