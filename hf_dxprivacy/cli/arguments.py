@@ -117,7 +117,10 @@ class Parser(argparse.ArgumentParser):
         """Print usage and message with near matches, and exit with 2."""
         if found := re.search(r"unrecognized arguments: ([^\s=]+)", message):
             message += (
-                did_you_mean(found[1], [*self._option_string_actions])
+                # Without the dashes, by which all options are alike.
+                did_you_mean(
+                    found[1].lstrip("-"), [name.lstrip("-") for name in self._option_string_actions]
+                ).replace("'", "'--", 1)
                 if found[1].startswith("-")
                 else "; repeat an option to give it another value, and quote a value with spaces"
             )
