@@ -361,8 +361,8 @@ def _comparison(
 
 def _with_gain(comparison: Comparison, row: Compared) -> Compared:
     """Add U/U₀ − P/P₀ by the attack of the headline, where all of it was measured."""
-    if not comparison.attacks:
-        return row
+    if not comparison.attacks or NOTHING_LEARNED in comparison.notes:
+        return row  # a classifier at chance would count as one that loses nothing
     attack, utility, original = comparison.attacks[0], comparison.utility, comparison.rows[0]
     leaked, reference = (comparison.leaked(each, attack) for each in (row, original))
     used, plain = row.value(utility), original.value(utility)

@@ -107,6 +107,8 @@ def test_labels_and_authors_that_are_mixed_up_leave_everything_at_chance(
     assert "author" not in found.attacks
     assert any("author attack fails on the originals" in note for note in found.notes)
     assert any("learns nothing from the originals" in note for note in found.notes)
+    assert found.attacks
+    assert not any("gain" in row.figures for row in found.rows)
     assert found.headline.startswith("The classifier learns nothing from the originals: ")
 
 
