@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import logging
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ from hf_dxprivacy.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from hf_dxprivacy.files.readers import Columns, Input
+
+logger = logging.getLogger(__name__)
 
 Batch: TypeAlias = "pa.Table | list[dict[str, Any]]"
 T = TypeVar("T")
@@ -203,13 +206,14 @@ def read_jsonl(lines: Lines, source: "Input", columns: "Columns") -> _Text:
     def rows() -> Sized[dict[str, Any]]:
         # The first names that occur, for a message.
         names: dict[str, None] = {}
-        missing, count = set(columns.text), 0
+        missing, count, without = set(columns.text), 0, 0
         for line in lines:
             if not line.strip(" \t\r\n"):
                 continue
             row = _row(line, f"{lines.name}, line {lines.number}", columns)
             missing.difference_update(row)
             count += 1
+            without += not row.keys() >= {*columns.text}
             if len(names) < EARLY_ROWS:
                 names.update(dict.fromkeys(row))
             # A row may lack a key that is null. That all rows lack it shows at the end, but a
@@ -219,6 +223,12 @@ def read_jsonl(lines: Lines, source: "Input", columns: "Columns") -> _Text:
             yield row, len(line)
         if missing and count:
             columns.require([name for name in names if name not in missing], lines.name)
+        if without:
+            logger.warning(
+                "%s: %d of %d rows lack %s; whatever they hold under other keys is RELEASED AS IT "
+                "IS, as the other columns are",
+                *(lines.name, without, count, " or ".join(map(repr, columns.text))),
+            )
 
     return None, rows(), lambda group: group
 

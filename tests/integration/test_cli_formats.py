@@ -185,6 +185,15 @@ def test_parquet_becomes_csv_and_jsonl(tmp_path: Path, keep_all: Run) -> None:
     assert list(map(json.loads, lines)) == table.to_pylist()
 
 
+def test_rows_without_the_text_column_are_counted(
+    tmp_path: Path, keep_all: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text": "waab"}\n{"txt": "secret"}\n{"text": null}\n')
+    assert keep_all(tmp_path / "in.jsonl", tmp_path / "out.jsonl") == 0
+    assert "in.jsonl: 1 of 3 rows lack 'text'; whatever they hold under other keys" in caplog.text
+    assert "secret" not in caplog.text
+
+
 def test_text_lines_become_a_table(tmp_path: Path, keep_all: Run) -> None:
     (tmp_path / "in.txt").write_text("waab, waac\n\nwaad")
     assert keep_all(tmp_path / "in.txt", tmp_path / "out.csv", "--output-column", "new") == 0
