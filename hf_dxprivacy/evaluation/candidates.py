@@ -1,6 +1,7 @@
 """Candidates of a comparison: mechanisms, pools and others, and the ε at which each is taken."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -159,11 +160,20 @@ def candidates(
     out as they were; a pool at `bounds` of the log-ratio of any two texts. `seed` is of draws.
 
     Raises:
-        InvalidValueError: If a mechanism is unknown or does not suit the space, or `epsilon` names
-            one that is not compared.
+        InvalidValueError: If there is none, two have a name in common, a mechanism is unknown or
+            does not suit the space, or `epsilon` names one that is not compared.
         InvalidTypeError: If an ε is no number, or one of the others cannot privatize.
     """
+    if isinstance(mechanisms, str):
+        raise InvalidTypeError(f"expected a list of mechanisms, got a str; pass [{mechanisms!r}]")
     mechanisms = list(mechanisms)
+    sentences = [
+        e if isinstance(e, SentencePool) else SentencePool.from_pretrained(e) for e in pools
+    ]
+    named = others.items() if isinstance(others, Mapping) else [(_name(o), o) for o in others]
+    names = [(p.space.location or "sentences").rstrip("/").rpartition("/")[2] for p in sentences]
+    # Others of one name are a curve.
+    _require_names([*mechanisms, *names, *dict.fromkeys(title for title, _ in named)])
     for name in mechanisms:
         check_options(name, ())
     each = epsilon if isinstance(epsilon, Mapping) else dict.fromkeys(mechanisms, epsilon)
@@ -180,14 +190,11 @@ def candidates(
         rng = keyed_generator(seed, "epsilons", name)
         grid = matched(space, name, STAYING, rng) if given is None else given_epsilons(given)
         yield from (Candidate(name, e, DxPrivatizer(space, name, e)) for e in grid)
-    for entry in pools:
-        pool = entry if isinstance(entry, SentencePool) else SentencePool.from_pretrained(entry)
-        name = (pool.space.location or "sentences").rstrip("/").rpartition("/")[2]
+    for name, pool in zip(names, sentences, strict=True):
         for bound in bounds:
             least = epsilon_for_local_bound(pool, "hierarchical", bound)
             made = SentencePrivatizer(pool, epsilon=least)
             yield Candidate(name, made.epsilon, made)
-    named = others.items() if isinstance(others, Mapping) else ((_name(o), o) for o in others)
     for title, other in named:
         if not callable(getattr(other, "privatize", None)):
             raise InvalidTypeError(
@@ -195,6 +202,19 @@ def candidates(
                 "a function goes through hf_dxprivacy.evaluation.External"
             )
         yield Candidate(title, getattr(other, "epsilon", None), other)
+
+
+def _require_names(names: Sequence[str]) -> None:
+    """Require names, each for one curve."""
+    if not names:
+        raise InvalidValueError(
+            "expected one candidate or more, got none; name mechanisms, pools or others"
+        )
+    if twice := [name for name, count in Counter([ORIGINAL, *names]).items() if count > 1]:
+        raise InvalidValueError(
+            f"expected names that differ from each other and from {ORIGINAL!r}, got {twice[0]!r} "
+            "twice; name each mechanism and pool once, and give others as a mapping from names"
+        )
 
 
 def _name(other: Any) -> str:

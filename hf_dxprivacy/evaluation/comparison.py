@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy._notebook import DETAILS, Shown
 from hf_dxprivacy._runtime import lazy_property
-from hf_dxprivacy.errors import require_one_of
+from hf_dxprivacy.errors import InvalidValueError, require_one_of
 from hf_dxprivacy.evaluation.curves import Curve, Difference, difference, headline
 from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.results import ORIGINAL, Interval, Result, Results
@@ -143,10 +143,11 @@ class Comparison(Shown):
     @lazy_property
     def sentences(self) -> tuple[str, ...]:
         """The result at the same success of each attack, and at the same bound of a text."""
-        return tuple(
+        found = (
             headline(self.curves(attack), self.utility_name, ATTACKS[attack])
             for attack in self.attacks
         )
+        return tuple(dict.fromkeys(found)) or (headline((), "", ""),)
 
     @lazy_property
     def attacks(self) -> tuple[str, ...]:
@@ -197,11 +198,17 @@ class Comparison(Shown):
         Raises:
             InvalidValueError: If one of them has no curve, or there is no such attack.
         """
-        attack = attack or self.attacks[0]
-        require_one_of(self.attacks, attack=attack)
+        attack = self._measured_attack(attack)
         named = {curve.name: curve for curve in self.curves(attack)}
         require_one_of(named, first=first, second=second)
         return difference(named[first], named[second])
+
+    def _measured_attack(self, attack: str | None) -> str:
+        if not self.attacks:
+            raise InvalidValueError("no attack was measured; name a user column or mechanisms")
+        attack = attack or self.attacks[0]
+        require_one_of(self.attacks, attack=attack)
+        return attack
 
     def _measured(self) -> list[str]:
         return [name for name in FIGURES if any(name in row.figures for row in self.rows)]
@@ -269,8 +276,7 @@ class Comparison(Shown):
         """
         from hf_dxprivacy.report.figures import draw_frontier
 
-        attack = attack or self.attacks[0]
-        require_one_of(self.attacks, attack=attack)
+        attack = self._measured_attack(attack)
         leaking, useful = [], []
         for row in self.rows:
             leaked, used = self.leaked(row, attack), row.figures.get(self.utility)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, describe_columns
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, a_kind, describe_columns
 from hf_dxprivacy.text import RowReader
 
 if TYPE_CHECKING:
@@ -70,12 +70,11 @@ def prepare(
         InvalidValueError: If a column or every text is missing.
         InvalidTypeError: If a text is no string, or the data no `Dataset`.
     """
-    columns = _columns(dataset, text_column, label_column, user_column)
+    columns = _columns(dataset, {"text": text_column, "label": label_column, "user": user_column})
     cells, notes = columns[text_column], list[str]()
-    if wrong := next((c for c in cells if c is not None and not isinstance(c, str)), None):
-        raise InvalidTypeError(
-            f"expected texts in column {text_column!r}, got a {type(wrong).__name__}"
-        )
+    wrong = next((c for c in cells if c is not None and not isinstance(c, str)), None)
+    if wrong is not None:
+        raise InvalidTypeError(f"expected texts in column {text_column!r}, got {a_kind(wrong)}")
     present = np.array([k for k, cell in enumerate(cells) if cell and cell.strip()], dtype=np.int64)
     if not len(present):
         raise InvalidValueError(f"column {text_column!r} has no text in {len(cells)} rows")
@@ -88,8 +87,9 @@ def prepare(
         notes.append(f"a random sample of {len(chosen):,} of {len(present):,} rows")
     if len(chosen) < FEW_ROWS:
         notes.append(f"only {_rows(len(chosen))}: mind the intervals")
-    labels, classes = _classes(columns.get(label_column or ""), chosen, notes)
-    writers = columns.get(user_column or "", ())
+    given = None if label_column is None else columns[label_column]
+    labels, classes = _classes(given, chosen, notes)
+    writers = () if user_column is None else columns[user_column]
     known, asked = _authors(writers, present, users, rng, notes)
     if label_column is None:
         notes.append("no accuracy and no membership attack: no label column was named")
@@ -111,17 +111,21 @@ def prepare(
     )
 
 
-def _columns(dataset: Any, *names: str | None) -> dict[str, list[Any]]:
+def _columns(dataset: Any, named: Mapping[str, str | None]) -> dict[str, list[Any]]:
     """Return the columns that are named, all of the same length."""
     if isinstance(dataset, Mapping) or not hasattr(dataset, "column_names"):
         hint = "; name one of its splits" if isinstance(dataset, Mapping) else ""
         raise InvalidTypeError(f"expected a datasets.Dataset, got a {type(dataset).__name__}{hint}")
-    for name in filter(None, names):
-        if name not in dataset.column_names:
+    for what, name in named.items():
+        if not isinstance(name, str) and (name is not None or what == "text"):
+            raise InvalidTypeError(
+                f"expected {what}_column to be the name of one column, got {name!r}"
+            )
+        if name is not None and name not in dataset.column_names:
             raise InvalidValueError(
                 f"there is no column {name!r}; {describe_columns(dataset.column_names, name)}"
             )
-    return {name: list(dataset[name]) for name in filter(None, names)}
+    return {name: list(dataset[name]) for name in named.values() if name is not None}
 
 
 def _classes(

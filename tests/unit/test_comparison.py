@@ -271,11 +271,14 @@ def test_a_large_dataset_is_sampled_by_rows_and_by_words() -> None:
 
 
 def test_bad_input_is_refused_and_no_text_is_quoted(euclidean_space: EmbeddingSpace) -> None:
-    data = Dataset.from_dict({"text": ["secret words"], "n": [1]})
+    data = Dataset.from_dict({"text": ["secret words"], "n": [0]})
     with pytest.raises(InvalidValueError, match=r"no column 'texts'.*did you mean 'text'"):
         compare(data, text_column="texts", space=euclidean_space)
-    with pytest.raises(InvalidTypeError, match="expected texts in column 'n', got a int"):
+    with pytest.raises(InvalidTypeError, match="expected texts in column 'n', got an int"):
         compare(data, text_column="n", space=euclidean_space)
+    for name in (["text"], None):
+        with pytest.raises(InvalidTypeError, match="text_column to be the name of one column"):
+            compare(data, text_column=name, space=euclidean_space)  # type: ignore[arg-type]
     with pytest.raises(InvalidTypeError, match="name one of its splits"):
         compare(DatasetDict({"train": data}), space=euclidean_space)  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="has no text in 2 rows"):
@@ -295,6 +298,11 @@ def test_bad_input_is_refused_and_no_text_is_quoted(euclidean_space: EmbeddingSp
         ({"epsilon": {"hierachical": 1.5}}, InvalidValueError, "did you mean 'hierarchical'"),
         ({"epsilon": {"tem": 3.0}}, InvalidValueError, r"krr\), got 'tem'; name it"),
         ({"epsilon": [8.0, None]}, InvalidTypeError, "epsilon to be a number, got epsilon=None"),
+        ({"mechanisms": [], "epsilon": None}, InvalidValueError, "expected one candidate or more"),
+        ({"mechanisms": "krr"}, InvalidTypeError, r"got a str; pass \['krr'\]"),
+        ({"mechanisms": ["krr", "krr"]}, InvalidValueError, "got 'krr' twice; name each"),
+        ({"others": {"krr": len}}, InvalidValueError, "got 'krr' twice; name each"),
+        ({"others": {"none": len}}, InvalidValueError, "from 'none', got 'none' twice"),
         ({"epsilon": []}, InvalidValueError, "expected epsilons to try, got none"),
     ],
 )
@@ -304,6 +312,23 @@ def test_a_wrong_choice_of_candidates_is_refused(
     data = Dataset.from_dict({"text": euclidean_space.words[:8]})
     with pytest.raises(error, match=message):
         run(data, euclidean_space, **{"mechanisms": ["hierarchical", "krr"], **options})
+
+
+def test_one_candidate_is_said_once_and_one_without_an_attack_is_shown(
+    euclidean_space: EmbeddingSpace,
+) -> None:
+    data = Dataset.from_dict({"text": [" ".join(euclidean_space.words[:8])] * 8})
+    alone = run(data, euclidean_space)
+    assert len(alone.attacks) > 1
+    assert str(alone).count("There are no two mechanisms to compare.") == 1
+    assert alone.report().count("There are no two mechanisms to compare.") == 1
+    shown = run(data, euclidean_space, mechanisms=[], epsilon=None, others=[Counting("copier")])
+    assert shown.attacks == ()
+    assert str(shown).startswith("There are no two mechanisms to compare.")
+    assert "copier" in shown.report()
+    for look in (shown.figure, lambda: shown.difference("copier", "krr")):
+        with pytest.raises(InvalidValueError, match="no attack was measured; name a user column"):
+            look()
 
 
 def test_an_adversary_who_learns_the_law_from_draws_is_a_lower_bound(
@@ -332,7 +357,7 @@ def test_a_rare_class_does_not_leave_fewer_parts(euclidean_space: EmbeddingSpace
     rare = data.remove_columns("label").add_column(
         "label", ["c"] + [str(k % 2) for k in range(159)]
     )
-    assert set(run(rare, euclidean_space, mechanisms=[]).parts) == {0, 1, 2, 3, 4}
+    assert set(run(rare, euclidean_space).parts) == {0, 1, 2, 3, 4}
 
 
 def test_twenty_rows_without_label_or_user_still_compare(euclidean_space: EmbeddingSpace) -> None:
