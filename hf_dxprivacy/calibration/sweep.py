@@ -272,6 +272,8 @@ def certified_at(
 
 # Relative precision of the ε at which as many words stay, on average.
 SAME_KEPT = 0.005
+# A λ > 0 has to be better in this many fresh sets of draws, by so many standard errors of the mean.
+REPEATS, SURE = 8, 3.0
 
 
 def worst_of(share: float, words: int) -> int:
@@ -311,13 +313,18 @@ class LambdaSuggestion(Shown):
                 + [f"{figure:.3g}"]
             )
         words, entries = len(self.steps[0].statistics.words), self.steps[0].mechanism.space.entries
-        low, name = min(self.figures), {"kept": "N_w", "distinct": "S_w"}[self.by]
+        name, least = {"kept": ("N_w", min), "distinct": ("S_w", max)}[self.by]
+        proven = upward(self.steps[[*self.figures].index(self.lam)].mechanism.space_epsilon)
         title = (
-            f"λ = {self.lam:g} at ε = {self.epsilon:.4g}: {name} of the worst "
-            f"{worst_of(self.worst, words):,} of {words:,} {entries} is "
-            f"{self.figures[self.lam]:.3g} on average; with λ = {low:g} it is "
-            f"{self.figures[low]:.3g}"
+            f"λ = {self.lam:g} at ε = {self.epsilon:.4g} (Euclidean ε = {proven}): {name} of the "
+            f"worst {worst_of(self.worst, words):,} of {words:,} {entries} is "
+            f"{self.figures[self.lam]:.3g} on average"
         )
+        if others := [lam for lam in self.figures if lam]:
+            other = 0.0 if self.lam else least(others, key=self.figures.__getitem__)
+            title += f"; with λ = {other:g} it is {self.figures[other]:.3g}"
+            if not self.lam and least(self.figures, key=self.figures.__getitem__):
+                title += ", not surely better by the margin"
         return "\n".join([title, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
@@ -342,15 +349,16 @@ def suggest_lambda(
     Args:
         space: Where the words lie; of a pool its sentences are looked at.
         epsilon: ε > 0 of Laplace noise, which is λ = 0, to compare with.
-        lams: λ in [0, 1] to try.
+        lams: λ in [0, 1] to try; 0 always is.
         equal: "kept": each λ is taken at the ε at which as many words stay, on average, as of
             Laplace noise. "epsilon": all are taken at `epsilon`, each in its own norm, as in the
             paper; a λ may then win because it changes more words.
         by: What is compared: "kept" (N_w), the less the better, or "distinct" (S_w).
         worst: The share in [0, 1] of the words, the worst of them, whose mean is compared; at least
             one word.
-        margin: The least relative gain for which a larger λ is taken: figures come from draws, and
-            what a larger λ proves of Euclidean distances is weaker.
+        margin: The least relative gain for which a larger λ is taken, as what it proves of
+            Euclidean distances is weaker. A λ > 0 has to gain that much over λ = 0 on average of
+            eight fresh sets of draws, by three standard errors, so that it is not chosen by chance.
         words: Words of the space to look at; by default all of them.
         runs: Draws for each word and mechanism.
         rng: Source of the draws; this process's own by default.
@@ -367,12 +375,14 @@ def suggest_lambda(
     grid: list[float] = np.unique(np.asarray(lams, dtype=np.float64)).tolist()
     if not grid or (words is not None and len(words) == 0):
         raise InvalidValueError(f"expected λ to try, and {space.entries} to look at, got none")
+    grid = sorted({0.0, *grid})
     # First, so that a λ that the space does not allow costs no time.
-    made = {(lam, epsilon): Mahalanobis(space, epsilon, lam) for lam in (0.0, *grid)}
-    key = (rng or process_generator()).bytes(KEY_BYTES)
+    made = {(lam, epsilon): Mahalanobis(space, epsilon, lam) for lam in grid}
+    rng = rng or process_generator()
+    first, *fresh = (rng.bytes(KEY_BYTES) for _ in range(1 + REPEATS))
 
     @cache
-    def at(lam: float, asked: float) -> Step:
+    def at(lam: float, asked: float, key: bytes = first) -> Step:
         found = made.get((lam, asked)) or Mahalanobis(space, asked, lam)
         source = generator_from_key(key)
         return Step(found, privacy_statistics(found, words, runs, rng=source, progress=False))
@@ -391,12 +401,25 @@ def suggest_lambda(
         if equal == "kept" and lam:
             asked = narrowed(partial(kept, lam), share, epsilon, SAME_KEPT)[0]
         steps.append(at(lam, asked))
-    ordered = [
-        np.sort(getattr(step.statistics, by))[:: -1 if by == "kept" else 1] for step in steps
-    ]
-    figures = [float(values[: worst_of(worst, len(values))].mean()) for values in ordered]
-    losses = [1.0 / figure if by == "distinct" else figure for figure in figures]
-    chosen = next(i for i, loss in enumerate(losses) if loss <= (1.0 + margin) * min(losses))
+
+    def figure(step: Step) -> float:
+        values = np.sort(getattr(step.statistics, by))[:: -1 if by == "kept" else 1]
+        return float(values[: worst_of(worst, len(values))].mean())
+
+    def loss(step: Step) -> float:
+        return 1.0 / figure(step) if by == "distinct" else figure(step)
+
+    def is_surely_better(step: Step) -> bool:
+        lam, asked = step.mechanism.parameters["lam"], step.mechanism.epsilon
+        gains = [
+            loss(at(0.0, epsilon, key)) - (1.0 + margin) * loss(at(lam, asked, key))
+            for key in fresh
+        ]
+        return bool(np.mean(gains) > SURE * np.std(gains, ddof=1) / np.sqrt(REPEATS))
+
+    figures, losses = [figure(step) for step in steps], [loss(step) for step in steps]
+    near = [i for i, value in enumerate(losses) if value <= (1.0 + margin) * min(losses)]
+    chosen = next((i for i in near if not i or is_surely_better(steps[i])), 0)
     return LambdaSuggestion(
         *(grid[chosen], steps[chosen].mechanism.epsilon, by, worst),
         *(dict(zip(grid, figures, strict=True)), tuple(steps)),

@@ -368,7 +368,7 @@ def test_lambda_follows_its_generator_its_margin_and_the_equal_epsilon() -> None
     assert first.figures == again.figures != other.figures
     gain = first.figures[0.0] / first.figures[1.0] - 1.0
     assert gain > 0.05
-    for margin, lam in ((0.99 * gain, 1.0), (1.01 * gain, 0.0)):
+    for margin, lam in ((0.5 * gain, 1.0), (1.01 * gain, 0.0)):
         found = suggest_lambda(
             space,
             1.0,
@@ -384,6 +384,33 @@ def test_lambda_follows_its_generator_its_margin_and_the_equal_epsilon() -> None
     ]
     assert "of the worst 1 of 80 words is" in str(as_printed)
     assert f"| 1 | 1 | {upward(as_printed.steps[1].mechanism.space_epsilon)} |" in str(as_printed)
+
+
+def test_no_lambda_is_chosen_by_chance() -> None:
+    """In a space without directions, of 6 seeds of which 4 gained over 5 % in their draws."""
+    points = np.random.default_rng(0).normal(size=(40, 5))
+    space = EmbeddingSpace.from_vectors([f"w{row}" for row in range(40)], points)
+    gained = 0
+    for seed in (0, 1, 2, 3, 4, 5):
+        found = suggest_lambda(space, 4.0, by="distinct", rng=keyed_generator(seed))
+        assert (found.lam, found.epsilon) == (0.0, 4.0)
+        gained += max(found.figures.values()) > 1.05 * found.figures[0.0]
+    assert gained >= 3
+    assert ", not surely better by the margin\n" in str(found)
+
+
+def test_one_lambda_is_compared_with_zero() -> None:
+    found = suggest_lambda(crossing(0), 1.0, lams=[1.0], runs=250, rng=keyed_generator(1))
+    assert (found.lam, [*found.figures]) == (1.0, [0.0, 1.0])
+    proven = upward(found.steps[1].mechanism.space_epsilon)
+    title = str(found).partition("\n")[0]
+    assert title.startswith(f"λ = 1 at ε = {found.epsilon:.4g} (Euclidean ε = {proven}): N_w of")
+    assert title.endswith(f"; with λ = 0 it is {found.figures[0.0]:.3g}")
+    across = str(suggest_lambda(crossing(1), 1.0, lams=[1.0], runs=250)).partition("\n")[0]
+    assert across.startswith("λ = 0 at ε = 1 (Euclidean ε = 1): N_w")
+    assert across.endswith("with λ = 1 it is 1")
+    alone = str(suggest_lambda(crossing(0), 1.0, lams=[0.0], runs=250)).partition("\n")[0]
+    assert "with λ" not in alone
 
 
 @pytest.mark.parametrize(
