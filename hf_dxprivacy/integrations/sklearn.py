@@ -68,8 +68,8 @@ class DxTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = 1
         if names:
             self.feature_names_in_ = np.array(names, dtype=object)
-        else:
-            vars(self).pop("feature_names_in_", None)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         self._made = self._asked(), self._make()
         return self
 
