@@ -19,8 +19,9 @@ LIMITS = {
     # "krr" took 1,700, whole sentences 2,600, the comparison 2,000, claims of other programs and
     # readability 900, mechanisms of other papers 750, posteriors 700, chats 550, the page 600,
     # adapters for other tools 1,150, released datasets 1,000, the faces of the command line 550,
-    # counted pairs and other languages 500, checks of what a card certifies 200.
-    "lines": 37_050,
+    # counted pairs and other languages 500, checks of what a card certifies and of what a
+    # user may mistake 350.
+    "lines": 37_150,
     "core lines": 18_100,  # goal: 9,000, without these
     "core modules": 84,  # goal: 60
     "entries": 27,  # with adapters for other tools, and how results show in a notebook
