@@ -272,8 +272,7 @@ def test_it_says_what_was_spent_on_what(make: Make) -> None:
     assert lines[1:] == [
         "  - column 'a' by 'laplace': 1 × 2 = 2",
         "  - column 'b' by 'laplace': 1 × 2 = 2",
-        "  - column 'a' by 'tem': 1 × 1.5 = 1.5",
-        "  - column 'text' by 'tem': 1 × 1.5 = 1.5",
+        "  - column 'a' by 'tem': 2 × 1.5 = 3",
     ]
 
 
