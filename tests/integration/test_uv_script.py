@@ -136,8 +136,15 @@ def test_a_mistake_is_named_and_nothing_is_left(
 
 
 def test_without_a_token_nothing_is_privatized(
-    script: Callable[..., int], hub: HubServer, capsys: pytest.CaptureFixture[str]
+    script: Callable[..., int],
+    folder: Path,
+    hub: HubServer,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    # Another test may have logged in.
+    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(folder / "no-token"))
     assert script(["in.csv", "me/released", *OPTIONS, "--license", "mit"]) == 2
     printed = capsys.readouterr().err
     assert "set HF_TOKEN" in printed
