@@ -206,14 +206,14 @@ def read_jsonl(lines: Lines, source: "Input", columns: "Columns") -> _Text:
     def rows() -> Sized[dict[str, Any]]:
         # The first names that occur, for a message.
         names: dict[str, None] = {}
-        missing, count, without = set(columns.text), 0, 0
+        wanted, missing, count, without = {*columns.text}, {*columns.text}, 0, 0
         for line in lines:
             if not line.strip(" \t\r\n"):
                 continue
             row = _row(line, f"{lines.name}, line {lines.number}", columns)
             missing.difference_update(row)
             count += 1
-            without += not row.keys() >= {*columns.text}
+            without += not row.keys() >= wanted
             if len(names) < EARLY_ROWS:
                 names.update(dict.fromkeys(row))
             # A row may lack a key that is null. That all rows lack it shows at the end, but a

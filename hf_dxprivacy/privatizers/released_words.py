@@ -76,7 +76,7 @@ class ReleasedWords:
             if word in mixed and drawn[place]:
                 joint = mixed[word]
                 shares[place] = joint[self.ids[place]] if own[place] else shares[place]
-                likeliest = largest(joint[None], k)[0].tolist() if k else []
+                likeliest = largest(joint[None], min(k, len(joint)))[0].tolist() if k else []
                 named = ((names[row], float(joint[row])) for row in likeliest)
                 originals[place] = tuple(pair for pair in named if pair[1] > 0.0)
         values = [None if math.isnan(share) else share for share in shares.tolist()]

@@ -129,6 +129,14 @@ def test_words_of_a_shape_that_are_never_drawn(word: str, space: EmbeddingSpace)
     assert kept.probability == 1.0
 
 
+def test_as_many_originals_as_there_are_words(space: EmbeddingSpace) -> None:
+    small = EmbeddingSpace.from_vectors(["3", "two"], np.eye(2)).build_hierarchy(progress=False)
+    small = small.with_shapes({"numbers": ["two"]})
+    (found,) = DxPrivatizer(small, "hierarchical", 1.0).posterior("3", k=10 * len(small))
+    assert found.originals[0][0] == "3"
+    assert 2 < len(found.originals) <= len(small)
+
+
 def test_digits_and_names_are_uniform() -> None:
     rng = np.random.default_rng(2)
     drawn = [render("<number:1>", rng.random(UNIFORMS).tolist()) for _ in range(20_000)]
