@@ -206,10 +206,11 @@ def test_results_never_replace_what_is_read(
 def test_results_are_not_replaced_unasked(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    Path("stars.csv").write_text("stars\n1\n")
     output = tmp_path / "there.jsonl"
     output.write_text("mine")
     assert main(["audit", "attribution", "mail.csv", "--output", str(output)]) == 2
     assert "exists already" in capsys.readouterr().err
     assert output.read_text() == "mine"
-    with pytest.raises(ValueError, match=r"binary\.csv: there is no column 'author'"):
-        main(["audit", "attribution", "binary.csv", "--debug"])
+    with pytest.raises(ValueError, match=r"stars\.csv: there is no column 'author'"):
+        main(["audit", "attribution", "stars.csv", "--debug"])
