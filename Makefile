@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Half as many again as processors: a third of the time goes into waiting for servers and clusters.
 WORKERS := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) * 3 // 2)")
+# The tests of a file run in one process, in their order; files in that of tests/conftest.py.
+PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test test-fast test-oldest durations lint bench docs notebooks clean
 
@@ -12,22 +14,24 @@ demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest $(PARALLEL)
 
 # Without those that start a browser, a cluster, a large model or an example.
 test-fast: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
 # The same tests with the lowest versions that pyproject.toml allows, without datatrove, which needs
 # NumPy 2.
 OLDEST := audit,chinese,docs,gpu,mcp,models,presidio,ray,report,sentences,spacy,spark,tools,train
 test-oldest: $(VENV)-oldest/.dev
-	$(VENV)-oldest/bin/python -m pytest -n $(WORKERS)
+	$(VENV)-oldest/bin/python -m pytest $(PARALLEL)
 
-# The slowest tests, written to tests/durations.txt: run it on an idle machine.
+# Seconds that each file of tests takes, into tests/durations.txt: run it on an idle machine.
 durations: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(WORKERS) -q --durations=60 --durations-min=1 | tee $(VENV)/tests.log
-	sed -n '/slowest/,/^=* short/p' $(VENV)/tests.log | grep ' call \| setup ' > tests/durations.txt
+	$(BIN)/python -m pytest $(PARALLEL) -q --durations=0 --durations-min=0.05 | tee $(VENV)/tests.log
+	grep -E '^[0-9.]+s (call|setup|teardown) ' $(VENV)/tests.log | sed 's/::.*//' | \
+		awk '{ s[$$3] += $$1 } END { for (f in s) if (s[f] >= 2) printf "%.0f %s\n", s[f], f }' | \
+		sort -rn > tests/durations.txt
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -31,35 +31,15 @@ hypothesis.settings.load_profile("busy")
 # A Hub on the loopback interface, which the client finds as it would find any other.
 pytest_plugins = ["hub_server.fixtures"]
 
-# Files whose tests share what takes long to make: a cluster, a browser, a training, many draws.
-IN_ONE_PROCESS = (
-    "test_errata.py",
-    "test_page.py",
-    "test_page_requests.py",
-    "test_presidio.py",
-    "test_ray.py",
-    "test_site.py",
-    "test_spacy.py",
-    "test_spark.py",
-    "test_wordnet_mammals.py",
-)
-
 DATA = Path(os.environ.get("HF_DXPRIVACY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Spread tests over processes one by one, and those of some files together."""
-    if config.getvalue("dist") != "load":
-        return None
-    from xdist.scheduler import LoadScopeScheduling
-
-    class Scheduling(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            return file if file.endswith(IN_ONE_PROCESS) else nodeid
-
-    return Scheduling(config, log)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest, so that no process of several is left with one."""
+    if hasattr(config, "workerinput"):
+        lines = (Path(__file__).parent / "durations.txt").read_text().splitlines()
+        seconds = {file: float(number) for number, file in map(str.split, lines)}
+        items.sort(key=lambda item: -seconds.get(item.nodeid.partition("::")[0], 0.0))
 
 
 @pytest.hookimpl(wrapper=True)
