@@ -93,7 +93,8 @@ def share_that_stays(mechanism: Mechanism, ids: NDArray[np.int64]) -> float:
 
 def guarantee() -> str:
     """Return the guarantee as a block of text."""
-    return f"```text\n{DxPrivatizer(SPACE, 'hierarchical', EPSILONS[0]).guarantee}\n```\n"
+    lines = DxPrivatizer(SPACE, "hierarchical", EPSILONS[0]).guarantee.plain
+    return "```text\n" + "\n".join(lines) + "\n```\n"
 
 
 if __name__ == "__main__":
