@@ -77,9 +77,16 @@ class Table(NamedTuple):
 
 
 def compiled(**options: bool | str) -> Callable[[Function], Function]:
-    """Return numba's decorator with these options, typed."""
-    decorator: Callable[[Function], Function] = numba.njit(**options)
-    return decorator
+    """Return numba's decorator with these options; the next process finds what it has compiled."""
+
+    def decorate(function: Function) -> Function:
+        try:
+            made: Function = numba.njit(cache=True, **options)(function)
+        except RuntimeError:  # There is no folder that may be written to.
+            made = numba.njit(**options)(function)
+        return made
+
+    return decorate
 
 
 @compiled(inline="always")

@@ -1,6 +1,7 @@
 """Training in the Poincaré ball on hierarchies small enough to know the answer."""
 
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import stats
 
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.spaces.space import EmbeddingSpace
+from hf_dxprivacy.training import kernels
 from hf_dxprivacy.training.descent import alias_table
 from hf_dxprivacy.training.hyperparameters import PoincareConfig
 from hf_dxprivacy.training.poincare import Epoch, train_poincare
@@ -154,6 +156,21 @@ def test_alias_table_holds_the_distribution() -> None:
     np.add.at(shares, alias, 1.0 - threshold)
     np.testing.assert_allclose(shares / len(weights), weights / weights.sum(), atol=1e-15)
     assert len(alias_table(np.ones(3)).alias) == 0
+
+
+def test_what_was_compiled_is_kept_where_there_is_a_folder_for_it(tmp_path: Path) -> None:
+    source = "def twice(x):\n    return 2 * x\n"
+    (tmp_path / "module.py").write_text(source)
+    kept: dict[str, Any] = {}
+    exec(compile(source, str(tmp_path / "module.py"), "exec"), kept)
+    for run in range(2):
+        twice: Any = kernels.compiled()(kept["twice"])
+        assert twice(3) == 6
+        assert sum(twice.stats.cache_hits.values()) == run
+    # What comes from no file has no folder either.
+    nowhere: dict[str, Any] = {}
+    exec(source, nowhere)
+    assert kernels.compiled()(nowhere["twice"])(3) == 6
 
 
 def test_nothing_to_learn_from_is_refused() -> None:
