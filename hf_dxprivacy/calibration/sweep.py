@@ -10,13 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
 from hf_dxprivacy._notebook import Shown
-from hf_dxprivacy.calibration.measuring import PATIENCE, entry_space, privacy_statistics
+from hf_dxprivacy.calibration.measuring import (
+    PATIENCE,
+    entry_space,
+    generator,
+    privacy_statistics,
+)
 from hf_dxprivacy.calibration.statistics import PrivacyStatistics
 from hf_dxprivacy.calibration.suggest import narrowed, suggest_epsilon
 from hf_dxprivacy.errors import InvalidValueError, require_one_of, require_within
 from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.mechanisms import Mahalanobis, Mechanism, create_mechanism
-from hf_dxprivacy.randomness import KEY_BYTES, generator_from_key, process_generator
+from hf_dxprivacy.randomness import KEY_BYTES, generator_from_key
 from hf_dxprivacy.results import Interval, Result, Results
 from hf_dxprivacy.sentences import SentencePool
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -378,7 +383,7 @@ def suggest_lambda(
     grid = sorted({0.0, *grid})
     # First, so that a λ that the space does not allow costs no time.
     made = {(lam, epsilon): Mahalanobis(space, epsilon, lam) for lam in grid}
-    rng = rng or process_generator()
+    rng = generator(rng)
     first, *fresh = (rng.bytes(KEY_BYTES) for _ in range(1 + REPEATS))
 
     @cache

@@ -445,3 +445,8 @@ def test_a_lambda_that_the_space_does_not_allow_costs_no_draws(
         suggest_lambda(flat, 1.0)
     with pytest.raises(InvalidValueError, match="euclidean"):
         suggest_lambda(poincare_space, 1.0)
+
+
+def test_a_seed_is_no_source_of_draws() -> None:
+    with pytest.raises(InvalidTypeError, match=r"random\.Generator, got an int"):
+        suggest_lambda(crossing(0), 1.0, rng=3)  # type: ignore[arg-type]
