@@ -33,27 +33,15 @@ def axes(dim: int) -> list[Array]:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("dim", [1, *DIMS])
-def test_norm_is_one(dim: int, dtype: str) -> None:
-    norms = np.linalg.norm(directions(dim, dtype).astype(np.float64), axis=1)
+def test_norm_is_one_squares_are_beta_and_signs_fair_coins(dim: int, dtype: str) -> None:
+    vectors = directions(dim, dtype)
+    norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
     assert np.abs(norms - 1).max() < 4 * np.finfo(dtype).eps
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("dim", DIMS)
-def test_squared_coordinate_is_beta_along_every_axis(dim: int, dtype: str) -> None:
-    vectors = directions(dim, dtype)
-    for axis in axes(dim):
-        check_law_and_scale((vectors @ axis) ** 2, stats.beta(0.5, (dim - 1) / 2).cdf)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("dim", [1, *DIMS])
-def test_sign_is_a_fair_coin_and_independent_of_size(dim: int, dtype: str) -> None:
-    vectors = directions(dim, dtype)
     for axis in axes(dim):
         along = vectors @ axis
         check_rate(int((along > 0).sum()), SIZE, 0.5)
         if dim > 1:
+            check_law_and_scale(along**2, stats.beta(0.5, (dim - 1) / 2).cdf)
             check_uncorrelated(along, along**2)
 
 
@@ -62,16 +50,13 @@ def test_angle_in_the_plane_is_uniform() -> None:
     check_law(np.arctan2(y, x) / (2 * np.pi) + 0.5, stats.uniform.cdf)
 
 
-@pytest.mark.parametrize("dim", DIMS)
-def test_coordinates_are_uncorrelated(dim: int) -> None:
-    vectors = directions(dim)
-    check_uncorrelated(vectors[:, 0], vectors[:, 1])
-    check_uncorrelated(vectors[:, 0], vectors[:, -1])
-
-
 @pytest.mark.parametrize("dim", [1, *DIMS])
-def test_rows_are_independent(dim: int) -> None:
-    along = directions(dim) @ axes(dim)[-1]
+def test_coordinates_are_uncorrelated_and_rows_independent(dim: int) -> None:
+    vectors = directions(dim)
+    if dim > 1:
+        check_uncorrelated(vectors[:, 0], vectors[:, 1])
+        check_uncorrelated(vectors[:, 0], vectors[:, -1])
+    along = vectors @ axes(dim)[-1]
     check_independent(along[0::2], along[1::2], bins=2 if dim == 1 else 8)
 
 
