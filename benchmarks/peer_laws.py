@@ -52,11 +52,15 @@ def largest_log_ratios(laws: Array) -> Array:
 
     ∞ where an output is possible from one and not from the other.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
+    from scipy.spatial.distance import pdist, squareform
+
+    if np.isnan(laws).any():
+        raise ValueError("expected probabilities, got one that is not a number")
+    with np.errstate(divide="ignore"):
         logs = np.log(laws)
-        return np.stack(
-            [np.nan_to_num(np.abs(logs - row), nan=0.0, posinf=np.inf).max(axis=1) for row in logs]
-        )
+    never = 1e300
+    ratios = squareform(pdist(np.where(np.isinf(logs), -never, logs), "chebyshev"))
+    return np.where(ratios >= never / 2.0, np.inf, ratios)
 
 
 def worst_share(ratios: Array, allowed: Array) -> float:
@@ -113,8 +117,10 @@ def clusters_of(distances: Array, k: int) -> list[set[int]]:
     return found
 
 
-def gumbel_logs(distances: Array, epsilon: float) -> Array:
+def gumbel_logs(distances: Array, epsilon: float, every: int = 1) -> Array:
     """Return ln of the law of the truncated Gumbel mechanism as its paper has it, (V, V).
+
+    With `every`, of every so many words only, beginning with the first one.
 
     In logarithms, since the farthest words are less likely than double precision can tell.
     """
@@ -130,8 +136,9 @@ def gumbel_logs(distances: Array, epsilon: float) -> Array:
     counts = numbers * np.log(np.log(size)) - gammaln(numbers + 1)
     counts -= logsumexp(counts)
     at, weights = np.polynomial.legendre.leggauss(4)
-    logs = np.empty_like(distances)
-    for word, row in enumerate(distances):
+    rows = distances[::every]
+    logs = np.empty_like(rows)
+    for word, row in enumerate(rows):
         order = np.argsort(row, kind="stable")
         ends = np.unique(np.append(row - largest, np.linspace(row.max() - largest, largest, 9)))
         half = np.diff(ends)[:, None] / 2.0

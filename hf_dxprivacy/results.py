@@ -196,9 +196,11 @@ def share_bounds(
 
     Each is of as many trials, and holds with the confidence by itself.
     """
-    beta = require("scipy.stats", EXTRA).beta
+    # Quantiles of beta laws, several times faster than by the objects of scipy.stats.
+    special = require("scipy.special", EXTRA)
     counts = np.asarray(successes, dtype=np.float64)
     failures, tail = trials - counts, (1.0 - confidence) / 2.0
-    low = np.where(counts > 0, beta.ppf(tail, np.maximum(counts, 1), failures + 1), 0.0)
-    high = np.where(failures > 0, beta.isf(tail, counts + 1, np.maximum(failures, 1)), 1.0)
+    low = special.betaincinv(np.maximum(counts, 1), failures + 1, tail)
+    high = special.betainccinv(counts + 1, np.maximum(failures, 1), tail)
+    low, high = np.where(counts > 0, low, 0.0), np.where(failures > 0, high, 1.0)
     return low, high

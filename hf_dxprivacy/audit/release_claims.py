@@ -260,7 +260,9 @@ class _Audit:
     def _guessing(self, runs: int) -> Function:
         """Return the release, followed by a guess which input it was made from."""
         text = require("sklearn.feature_extraction.text", "audit")
-        counts = text.HashingVectorizer(alternate_sign=False, norm=None, token_pattern=r"\S+")
+        counts = text.HashingVectorizer(
+            n_features=1 << 18, alternate_sign=False, norm=None, token_pattern=r"\S+"
+        )
         labels = np.repeat(np.arange(len(self.texts)), runs // len(self.texts))
         drawn: list[str] = []
         for start in range(0, len(labels), BATCH):

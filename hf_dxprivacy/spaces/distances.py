@@ -67,7 +67,9 @@ class Distances:
 
     def points(self, ids: Ids) -> NDArray[np.float64]:
         """Return the rows in float64, (m, n); the centroid for −1."""
-        ids = self.checked_ids(ids)
+        return self._points(self.checked_ids(ids))
+
+    def _points(self, ids: Ids) -> NDArray[np.float64]:
         rows = self.vectors[ids].astype(np.float64)
         rows[ids == -1] = self.centroid
         return rows
@@ -83,7 +85,7 @@ class Distances:
         step = max(1, metrics.CHUNK_NUMBERS // self.vectors.shape[1])
         for chunk in metrics.blocks(0, len(a_ids), step):
             squared[chunk] = metrics.pair_squared(
-                self.points(a_ids[chunk]), self.points(b_ids[chunk])
+                self._points(a_ids[chunk]), self._points(b_ids[chunk])
             )
         self._finish(squared, a_ids, b_ids)
         return squared
@@ -137,7 +139,7 @@ class Distances:
         first, last, step = block.indices(len(self.vectors))
         if step != 1:
             raise InvalidValueError(f"expected a block of consecutive rows, got step={step}")
-        queries, norms = self.points(ids) - self.centroid, self.squared_norms
+        queries, norms = self._points(ids) - self.centroid, self.squared_norms
         result = np.empty((len(ids), max(0, last - first)))
         step = max(1, metrics.CHUNK_NUMBERS // self.vectors.shape[1])
         for part in metrics.blocks(first, last, PRODUCT_ROWS):
@@ -147,7 +149,7 @@ class Distances:
             for chunk in metrics.blocks(0, len(spoilt[0]), step):
                 row, column = spoilt[0][chunk], spoilt[1][chunk]
                 out[row, column] = metrics.pair_squared(
-                    self.points(ids[row]), self.vectors[part.start + column]
+                    self._points(ids[row]), self.vectors[part.start + column]
                 )
             self._finish(out, ids[:, None], np.arange(part.start, part.stop))
         return result

@@ -16,6 +16,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate, groupby
 from typing import Literal, overload
 
@@ -154,7 +155,7 @@ class RowReader:
     """
 
     def __init__(self, segmenter: str = WORDS) -> None:
-        self._split = pre_tokenizers.Split(Regex(WORD_PATTERN), "removed", invert=True)
+        self._split = _usual_split()
         self._further = splitter(segmenter)
 
     def read(self, cell: object) -> Row | None:
@@ -248,6 +249,12 @@ class RowReader:
             return text
         text = _SURROGATES.sub("\ufffd", text)
         return unicodedata.normalize("NFC", _MAYBE_MARKS.sub(_in_canonical_order, text))
+
+
+@cache
+def _usual_split() -> pre_tokenizers.Split:
+    # To compile the pattern takes as long as to read fifty texts.
+    return pre_tokenizers.Split(Regex(WORD_PATTERN), "removed", invert=True)
 
 
 def _in_canonical_order(found: re.Match[str]) -> str:

@@ -4,10 +4,12 @@ Nothing is sampled: the laws of all inputs, the unknown word at the centroid amo
 compared output by output. Distances, weights and partition functions are computed anew, naively.
 """
 
+import functools
 import math
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist, squareform
 
 from hf_dxprivacy.mechanisms import CalibratedExponential, TruncatedExponential, create_mechanism
 from hf_dxprivacy.mechanisms import levels as levels_module
@@ -26,6 +28,7 @@ def space(request: pytest.FixtureRequest) -> EmbeddingSpace:
     return request.getfixturevalue(f"{request.param}_space")
 
 
+@functools.cache
 def naive_distances(space: EmbeddingSpace) -> np.ndarray:
     """Return the distances between all inputs, the last of which is the centroid."""
     points = np.concatenate([space.vectors.astype(Real), space.centroid.astype(Real)[None]])
@@ -45,7 +48,9 @@ def log_law(distances: np.ndarray, rate: float, gamma: float) -> np.ndarray:
 def largest_ratios(logs: np.ndarray) -> np.ndarray:
     """Return, for all pairs of inputs, the largest |ln Pr[M(w)=y]/Pr[M(w')=y]| over outputs y."""
     logs = logs.astype(np.float64)
-    return np.stack([np.abs(logs - row).max(axis=1) for row in logs])
+    # A probability of 0, or none at all, would be passed over in the search for the largest.
+    assert np.isfinite(logs).all()
+    return squareform(pdist(logs, "chebyshev"))
 
 
 def level_of(logs: np.ndarray, distances: np.ndarray) -> float:

@@ -179,11 +179,11 @@ def check_sets(mechanism: CusText | SynTF, laws: np.ndarray, sets: list[set[int]
 def test_the_claim_of_truncated_gumbel_is_not_met(space: EmbeddingSpace) -> None:
     distances = euclidean(space.vectors)
     epsilon = 1.2 * (5 + 2 * np.log(300)) / distances[distances > 0].min()
-    mechanism, logs = TruncatedGumbel(space, epsilon), gumbel_logs(distances, epsilon)
+    mechanism, logs = TruncatedGumbel(space, epsilon), gumbel_logs(distances, epsilon, every=5)
     found = mechanism.probabilities(np.arange(300))
-    np.testing.assert_allclose(found, np.exp(logs), atol=1e-10)
+    np.testing.assert_allclose(found[::5], np.exp(logs), atol=1e-10)
     ratios = np.stack([np.abs(logs - row).max(axis=1) for row in logs])
-    share = worst_share(ratios, epsilon * distances)
+    share = worst_share(ratios, epsilon * distances[::5, ::5])
     print(f"truncated-gumbel ε={epsilon:.4g}: {share:.4f} of ε·d, at most {ratios.max():.0f}")
     assert 2 < share < np.inf
     # In double precision there is no bound at all, and none is stated.

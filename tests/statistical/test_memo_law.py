@@ -44,16 +44,28 @@ def drawn_from(
     users: list[str] | None = None,
     secret: int = 1,
 ) -> Ids:
+    return drawn_by(mechanism, unit, encoded(mechanism, rows, users), secret)
+
+
+def encoded(
+    mechanism: TruncatedExponential, rows: list[Ids], users: list[str] | None
+) -> EncodedText:
     words, reader = mechanism.space.words, RowReader()
-    cells = [reader.read([words[i] for i in row]) for row in rows]
-    column = EncodedText.encode("text", cells, RowIds(users=users), mechanism.space)
+    read = {id(row): reader.read([words[i] for i in row]) for row in rows}
+    cells = [read[id(row)] for row in rows]
+    return EncodedText.encode("text", cells, RowIds(users=users), mechanism.space)
+
+
+def drawn_by(
+    mechanism: TruncatedExponential, unit: str, column: EncodedText, secret: int
+) -> Ids:
     return KeyedNoise(secret, unit).draw(mechanism, column, str)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("unit", ["row", "user"])
 def test_over_keys(mechanism: TruncatedExponential, unit: str) -> None:
-    row = [np.array([WORD, OTHER])]
-    drawn = np.array([drawn_from(mechanism, unit, row, ["u"], secret) for secret in range(5000)])
+    column = encoded(mechanism, [np.array([WORD, OTHER])], ["u"])
+    drawn = np.array([drawn_by(mechanism, unit, column, secret) for secret in range(5000)])
     check(mechanism, drawn[:, 0])
     check(mechanism, drawn[:, 1], OTHER)
     check_unrelated(drawn[:, 0], drawn[:, 1])
