@@ -115,58 +115,54 @@ def test_outputs_are_rows_of_the_vocabulary(mechanism: Mechanism) -> None:
     assert len(np.unique(drawn)) > 50
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint16, np.uint64])
-def test_any_integers_do(mechanism: Mechanism, dtype: type) -> None:
+# Loops in one test rather than parameters: a test of its own for each would take longer than it.
+def test_any_integers_do(mechanism: Mechanism) -> None:
     ids = [0, 5, 5, 120]
     expected = mechanism.sample(ids, keyed_generator(0))
-    np.testing.assert_array_equal(
-        mechanism.sample(np.array(ids, dtype=dtype), keyed_generator(0)), expected
-    )
+    for dtype in (np.int8, np.int32, np.uint16, np.uint64):
+        drawn = mechanism.sample(np.array(ids, dtype=dtype), keyed_generator(0))
+        np.testing.assert_array_equal(drawn, expected, str(dtype))
 
 
-@pytest.mark.parametrize("empty", [[], (), np.empty(0, dtype=np.int64)])
-def test_no_words_give_no_words_and_take_no_randomness(mechanism: Mechanism, empty: Any) -> None:
-    rng = keyed_generator(0)
-    drawn = mechanism.sample(empty, rng)
-    assert drawn.shape == (0,)
-    assert drawn.dtype == np.int64
-    assert rng.random() == keyed_generator(0).random()
+def test_no_words_give_no_words_and_take_no_randomness(mechanism: Mechanism) -> None:
+    for empty in ([], (), np.empty(0, dtype=np.int64)):
+        rng = keyed_generator(0)
+        drawn = mechanism.sample(empty, rng)
+        assert drawn.shape == (0,)
+        assert drawn.dtype == np.int64
+        assert rng.random() == keyed_generator(0).random()
 
 
-@pytest.mark.parametrize(
-    ("ids", "error", "message"),
-    [
-        ([0, 500], InvalidValueError, "expected ids from -1 .* to 499, got 0 to 500"),
-        ([-2, 3], InvalidValueError, "got -2 to 3"),
-        (np.array([2**63], dtype=np.uint64), InvalidValueError, "got 9223372036854775808"),
-        ([0.0, 1.0], InvalidTypeError, "1-D array of integers, got 1-D of float64"),
-        ([[0, 1]], InvalidTypeError, "got 2-D of int64"),
-        (3, InvalidTypeError, "got 0-D of int64"),
-        ([True], InvalidTypeError, "got 1-D of bool"),
-        (["waaa"], InvalidTypeError, "EmbeddingSpace.ids makes one from words"),
-        (None, InvalidTypeError, "got 0-D of object"),
-    ],
-)
-def test_other_ids_are_refused(
-    mechanism: Mechanism, ids: Any, error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        mechanism.sample(ids, keyed_generator(0))
+REFUSED_IDS: list[tuple[Any, type[Exception], str]] = [
+    ([0, 500], InvalidValueError, "expected ids from -1 .* to 499, got 0 to 500"),
+    ([-2, 3], InvalidValueError, "got -2 to 3"),
+    (np.array([2**63], dtype=np.uint64), InvalidValueError, "got 9223372036854775808"),
+    ([0.0, 1.0], InvalidTypeError, "1-D array of integers, got 1-D of float64"),
+    ([[0, 1]], InvalidTypeError, "got 2-D of int64"),
+    (3, InvalidTypeError, "got 0-D of int64"),
+    ([True], InvalidTypeError, "got 1-D of bool"),
+    (["waaa"], InvalidTypeError, "EmbeddingSpace.ids makes one from words"),
+    (None, InvalidTypeError, "got 0-D of object"),
+]
 
 
-@pytest.mark.parametrize("rng", [None, 7, np.random.RandomState(0), random.Random(0)])
-def test_other_sources_of_randomness_are_refused(mechanism: Mechanism, rng: Any) -> None:
-    with pytest.raises(InvalidTypeError, match=r"expected rng to be a numpy.random.Generator"):
-        mechanism.sample([0], rng)
+def test_other_ids_are_refused(mechanism: Mechanism) -> None:
+    for ids, error, message in REFUSED_IDS:
+        with pytest.raises(error, match=message):
+            mechanism.sample(ids, keyed_generator(0))
 
 
-@pytest.mark.parametrize("lengths", [[2, 2], [3, 3], [0, 0]])
-def test_streams_for_another_number_of_words_are_refused(
-    mechanism: Mechanism, lengths: list[int]
-) -> None:
-    streams = RowStreams([keyed_generator(0), keyed_generator(1)], lengths)
-    with pytest.raises(InvalidValueError, match="expected streams for 5 words, got streams for"):
-        mechanism.sample([0, 1, 2, 3, 4], streams)
+def test_other_sources_of_randomness_are_refused(mechanism: Mechanism) -> None:
+    for rng in (None, 7, np.random.RandomState(0), random.Random(0)):
+        with pytest.raises(InvalidTypeError, match=r"expected rng to be a numpy.random.Generator"):
+            mechanism.sample([0], rng)  # type: ignore[arg-type]
+
+
+def test_streams_for_another_number_of_words_are_refused(mechanism: Mechanism) -> None:
+    for lengths in ([2, 2], [3, 3], [0, 0]):
+        streams = RowStreams([keyed_generator(0), keyed_generator(1)], lengths)
+        with pytest.raises(InvalidValueError, match="expected streams for 5 words, got streams"):
+            mechanism.sample([0, 1, 2, 3, 4], streams)
 
 
 def test_a_key_decides_the_outputs(mechanism: Mechanism) -> None:
@@ -311,24 +307,18 @@ def test_guarantee_can_be_read_and_stored_but_not_changed(mechanism: Mechanism) 
         guarantee.epsilon = 0.1  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("epsilon", [0, 0.0, -1.0, math.nan, math.inf, -math.inf])
-def test_epsilon_out_of_range_is_refused(mechanism: Mechanism, epsilon: float) -> None:
-    with pytest.raises(InvalidValueError, match="expected epsilon > 0 and finite, got epsilon="):
-        type(mechanism)(mechanism.space, epsilon)
-
-
-def test_epsilon_beyond_all_use_is_refused(mechanism: Mechanism) -> None:
+def test_epsilon_out_of_range_is_refused(mechanism: Mechanism) -> None:
+    for epsilon in (0, 0.0, -1.0, math.nan, math.inf, -math.inf):
+        with pytest.raises(InvalidValueError, match="epsilon > 0 and finite, got epsilon="):
+            type(mechanism)(mechanism.space, epsilon)
     with pytest.raises(InvalidValueError, match="1e-30 <= epsilon"):
         type(mechanism)(mechanism.space, 1e-31)
 
 
-@pytest.mark.parametrize("epsilon", ["1", None, True, 1j, [1.0]])
-def test_epsilon_of_another_type_is_refused(mechanism: Mechanism, epsilon: Any) -> None:
-    with pytest.raises(InvalidTypeError, match="expected epsilon to be a number"):
-        type(mechanism)(mechanism.space, epsilon)
-
-
-def test_space_of_another_type_is_refused(mechanism: Mechanism) -> None:
+def test_epsilon_or_space_of_another_type_is_refused(mechanism: Mechanism) -> None:
+    for epsilon in ("1", None, True, 1j, [1.0]):
+        with pytest.raises(InvalidTypeError, match="expected epsilon to be a number"):
+            type(mechanism)(mechanism.space, epsilon)  # type: ignore[arg-type]
     with pytest.raises(InvalidTypeError, match="expected space to be an EmbeddingSpace, got a str"):
         type(mechanism)("wordnet-gloss", 1.0)  # type: ignore[arg-type]
 
@@ -530,7 +520,7 @@ def test_threads_share_a_mechanism() -> None:
     def work(thread: int) -> None:
         rng = keyed_generator(thread)
         barrier.wait()
-        for start in np.random.default_rng(thread).permutation(size - 5).tolist()[:300]:
+        for start in np.random.default_rng(thread).permutation(size - 5).tolist()[:100]:
             ids = np.arange(start, start + 5)
             changed.append((mechanism.sample(ids, rng) != ids).sum())
 
@@ -544,5 +534,5 @@ def test_threads_share_a_mechanism() -> None:
             thread.join()
     finally:
         sys.setswitchinterval(interval)
-    assert len(changed) == 300 * threads
+    assert len(changed) == 100 * threads
     assert sum(changed) == 0
