@@ -120,13 +120,19 @@ class LanguageModel:
     def __init__(self, clipped: bool) -> None:
         self.clipped = clipped
 
-    def __call__(self, text: str) -> str:
-        """Rewrite a text."""
-        logits = 3.0 * np.isin(self.tokens, text.split()) - 1.5
+    def privatize(self, texts: list[str]) -> list[str]:
+        """Rewrite texts."""
+        different = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        logits = np.array([3.0 * np.isin(self.tokens, text.split()) - 1.5 for text in different])
         if self.clipped:
             logits = np.clip(logits, -self.bound, self.bound)
-        law = np.exp(logits / self.temperature)
-        return " ".join(process_generator().choice(self.tokens, 4, p=law / law.sum()))
+        laws = np.exp(logits / self.temperature)
+        sums = np.cumsum(laws / laws.sum(axis=1, keepdims=True), axis=1)
+        of_texts = sums[[different[text] for text in texts], None]
+        uniforms = process_generator().random((len(texts), 4, 1))
+        # The last sum may be rounded to less than 1.
+        drawn = (uniforms > of_texts[..., :-1]).sum(axis=2)
+        return [" ".join(row) for row in self.tokens[drawn].tolist()]
 
 
 TEXTS = ("the film was great", "a dull plot", "the plot is bad", "a good film", "great great film")
