@@ -1,6 +1,7 @@
 """What every mechanism owes its callers, whichever it is."""
 
 import dataclasses
+import functools
 import json
 import math
 import pickle
@@ -20,6 +21,7 @@ from hf_dxprivacy.mechanisms import (
     Mechanism,
     TruncatedExponential,
     create_mechanism,
+    exponential,
 )
 from hf_dxprivacy.randomness import RowStreams, keyed_generator, process_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -509,20 +511,28 @@ def test_output_does_not_depend_on_the_input_without_budget(
     np.testing.assert_array_equal(far, near)
 
 
-def test_threads_share_a_mechanism() -> None:
-    # Words are so far apart that each is drawn unchanged, unless rows are mixed up.
+def test_threads_share_a_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them draws what it would alone, which it does not from envelopes of other words."""
+    # There is room for eight words, so that those of another thread would soon be overwritten.
+    few = functools.partial(exponential.RejectionSampler, cache_bytes=1)
+    monkeypatch.setattr(exponential, "RejectionSampler", few)
+    monkeypatch.setattr(TruncatedExponential, "chunk", 8)
     size, threads = 1200, 8
-    vectors = np.random.default_rng(0).normal(size=(size, 8)) * 1e3
+    vectors = np.random.default_rng(0).normal(size=(size, 8))
     space = EmbeddingSpace.from_vectors([f"w{k}" for k in range(size)], vectors)
-    mechanism = TruncatedExponential(space, 100.0, beta=1e-9)
-    barrier, changed = threading.Barrier(threads), []
+
+    def draws(mechanism: Mechanism, thread: int) -> list[list[int]]:
+        rng, starts = keyed_generator(thread), np.random.default_rng(thread).permutation(size - 5)
+        return [
+            mechanism.sample(np.arange(start, start + 5), rng).tolist() for start in starts[:30]
+        ]
+
+    shared = TruncatedExponential(space, 4.0)
+    barrier, drawn = threading.Barrier(threads), dict[int, list[list[int]]]()
 
     def work(thread: int) -> None:
-        rng = keyed_generator(thread)
         barrier.wait()
-        for start in np.random.default_rng(thread).permutation(size - 5).tolist()[:100]:
-            ids = np.arange(start, start + 5)
-            changed.append((mechanism.sample(ids, rng) != ids).sum())
+        drawn[thread] = draws(shared, thread)
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -534,5 +544,5 @@ def test_threads_share_a_mechanism() -> None:
             thread.join()
     finally:
         sys.setswitchinterval(interval)
-    assert len(changed) == 100 * threads
-    assert sum(changed) == 0
+    alone = TruncatedExponential(space, 4.0)
+    assert drawn == {thread: draws(alone, thread) for thread in range(threads)}

@@ -56,9 +56,7 @@ def encoded(
     return EncodedText.encode("text", cells, RowIds(users=users), mechanism.space)
 
 
-def drawn_by(
-    mechanism: TruncatedExponential, unit: str, column: EncodedText, secret: int
-) -> Ids:
+def drawn_by(mechanism: TruncatedExponential, unit: str, column: EncodedText, secret: int) -> Ids:
     return KeyedNoise(secret, unit).draw(mechanism, column, str)  # type: ignore[arg-type]
 
 
