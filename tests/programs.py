@@ -1,6 +1,7 @@
-"""Programs of the repository, run as a user runs them, and the tables that they print."""
+"""Programs of the repository and of its pages, run as a user runs them, and what they print."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,13 @@ from machine import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 PATH = os.pathsep.join(map(str, (ROOT, Path(__file__).parent / "keyed_programs")))
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """Return the programs of one language on a page."""
+    return [code for kind, code in FENCE.findall(page.read_text("utf-8")) if kind == language]
 
 
 def run_python(*arguments: object, folder: Path | None = None, **environment: str) -> str:

@@ -10,24 +10,21 @@ from typing import Any
 import pytest
 
 from hub_server import HubServer
-from java import java_version
 from machine import PATIENCE
+from programs import ROOT, blocks
 
-ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    return [code for kind, code in FENCE.findall(page.read_text("utf-8")) if kind == language]
-
-
+# In the clusters of tests/integration/test_ray.py and test_spark.py, which are slow to start.
+ELSEWHERE = "docs/distributed.md"
 PYTHON = [
     pytest.param(code, id=f"{name}-{number}")
     for name, page in zip(NAMES, PAGES, strict=True)
     for number, code in enumerate(blocks(page, "python"), 1)
+    if name != ELSEWHERE
 ]
 
 
@@ -40,7 +37,6 @@ def run(folder: Path, hub: HubServer, *arguments: str) -> "subprocess.CompletedP
             **os.environ,
             "PYTHONPATH": str(ROOT),
             "HF_TOKEN": hub.token,
-            "PYSPARK_PYTHON": sys.executable,
         },
         capture_output=True,
         encoding="utf-8",
@@ -62,8 +58,8 @@ def commands() -> list[list[str]]:
     ]
 
 
-# Clusters start processes that import the script that started them.
-OF_CLUSTERS = re.compile(r"\b(ray|pyspark|multiprocessing|datatrove)\b")
+# Starts processes that import the script that started them.
+OF_POOLS = re.compile(r"\b(multiprocessing|datatrove)\b")
 # Needed by a page and by nothing here: too large to be installed for it.
 FOREIGN = re.compile(r"^from (nemo_curator)\b", re.MULTILINE)
 
@@ -77,11 +73,9 @@ def test_python_block_runs(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    if "pyspark" in code and java_version() < 17:
-        pytest.skip("Spark needs Java 17 or newer")
     if foreign := FOREIGN.search(code):
         pytest.importorskip(foreign[1], reason=f"{foreign[1]} is not installed; run by hand")
-    if OF_CLUSTERS.search(code):
+    if OF_POOLS.search(code):
         (tmp_path / "block.py").write_text(code, "utf-8")
         printed = run(tmp_path, hub, "block.py").stdout
     else:

@@ -8,8 +8,10 @@ under test then finds this Hub as it would find any other, with nothing passed t
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,12 +35,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "filterwarnings", "ignore:Use 'content=<...>' to upload raw bytes:DeprecationWarning"
     )
-    from huggingface_hub import constants
+    from huggingface_hub import constants, file_download
+    from huggingface_hub.utils import _http
 
     if constants.ENDPOINT != hub.url:
         raise pytest.UsageError(
             "huggingface_hub was imported before the plugin hub_server.fixtures"
         )
+    # The client tries again as often as ever, and waits a hundredth of its time in between.
+    hasty = SimpleNamespace(**{**vars(time), "sleep": lambda seconds: time.sleep(seconds / 100)})
+    for module in (_http, file_download):
+        patch.setattr(module, "time", hasty)
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from machine import THREAD_VARIABLES
+from programs import ROOT, blocks
 from small_pools import LABELS, SENTENCES, small_pool
 
 ray = pytest.importorskip("ray", reason="Ray is not installed (extra: ray)")
@@ -43,9 +44,10 @@ ROWS = BLOCKS * ROWS_OF_A_BLOCK
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    """Two nodes with one CPU each."""
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Any]]:
+    """Two nodes with one CPU each; the reader and the shuffle that Ray has for a default."""
     from ray.cluster_utils import Cluster
+    from ray.data.context import ShuffleStrategy
 
     node = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "include_log_monitor": False}
     module = sys.modules[__name__]
@@ -53,6 +55,10 @@ def cluster() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_worker_niceness", "0")
+        # Processes that wait for the next task are cheaper than new ones.
+        patch.setenv("RAY_num_workers_soft_limit", "8")
+        # Relative paths are those of the folder that the nodes are started in.
+        patch.chdir(tmp_path_factory.mktemp("ray"))
         # Ray itself has to say how many threads an actor gets.
         for name in THREAD_VARIABLES:
             patch.delenv(name)
@@ -63,11 +69,15 @@ def cluster() -> Iterator[None]:
         cluster = Cluster(initialize_head=True, head_node_args=head)
         cluster.add_node(**node)
         ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
-        # The newer reader of parquet files starts a dozen processes for two small files.
-        patch.setattr(ray.data.DataContext.get_current(), "use_datasource_v2", False)
+        # The newer reader of parquet files starts a dozen processes for two small files, and the
+        # newer shuffle five for every call that counts ids.
+        context = ray.data.DataContext.get_current()
+        newer = context.use_datasource_v2, context.shuffle_strategy
+        patch.setattr(context, "use_datasource_v2", False)
+        patch.setattr(context, "shuffle_strategy", ShuffleStrategy.SORT_SHUFFLE_PULL_BASED)
         # The workers can not import this module.
         ray.cloudpickle.register_pickle_by_value(module)
-        yield
+        yield newer
         ray.cloudpickle.unregister_pickle_by_value(module)
         ray.shutdown()
         cluster.shutdown()
@@ -167,6 +177,23 @@ def test_whole_sentences_are_those_of_one_process(cluster: None) -> None:
     assert len({row["text"] for row in rows if row["id"] >= 32}) == 1
 
 
+def test_the_program_of_the_page_runs(
+    cluster: tuple[Any, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With the reader and the shuffle that Ray has for a default."""
+    context = ray.data.DataContext.get_current()
+    for name, newer in zip(("use_datasource_v2", "shuffle_strategy"), cluster, strict=True):
+        monkeypatch.setattr(context, name, newer)
+    code, _ = blocks(ROOT / "docs" / "distributed.md", "python")
+    exec(compile(code, "block.py", "exec"), {"__name__": "__main__"})
+    assert "ε·d-private per word" in capsys.readouterr().out
+    given, written = map(pq.read_table, ("reviews.parquet", "released"))
+    assert sorted(written["review_id"].to_pylist()) == given["review_id"].to_pylist()
+    assert not {*written["text"].to_pylist()} & {*given["text"].to_pylist()}
+
+
 # Failures
 
 
@@ -214,14 +241,9 @@ def test_a_worker_that_is_killed(
     undisturbed = released(job)
     assert disturbed == undisturbed
     assert len(set(undisturbed.values())) == ROWS, "rows with one text have noise of their own"
-
-
-def test_another_job_is_another_release(dataset: Any, euclidean_space: EmbeddingSpace) -> None:
-    privatizer = DxPrivatizer(euclidean_space, "laplace", 0.5)
-    rows = dataset.limit(8)
-    first, second = (released(privatize_ray(rows, privatizer, id_column="id")) for _ in range(2))
-    assert first.keys() == second.keys()
-    assert not set(first.values()) & set(second.values())
+    another = released(privatize_ray(dataset.limit(8), privatizer, id_column="id"))
+    assert len(another) == 8
+    assert not set(another.values()) & set(undisturbed.values()), "another job, another release"
 
 
 def test_an_actor_has_as_many_threads_as_cpus(
@@ -234,16 +256,18 @@ def test_an_actor_has_as_many_threads_as_cpus(
             threads.append(faiss.omp_get_max_threads())
             return out.append_column("threads", pa.array([max(threads)] * len(table), pa.int32()))
 
-    result = privatize_ray(dataset, Watched(euclidean_space, "laplace", 2.0), id_column="id")
-    assert {row["threads"] for row in result.take_all()} == {1}
+    watched = Watched(euclidean_space, "laplace", 2.0, memoize="row", key=bytes(range(32)))
+    assert {row["threads"] for row in privatize_ray(dataset, watched).take_all()} == {1}
 
 
 def test_a_node_that_lacks_the_space(
     dataset: Any, euclidean_space: EmbeddingSpace, tmp_path: Path
 ) -> None:
     euclidean_space.save_pretrained(tmp_path / "space")
-    privatizer = DxPrivatizer(tmp_path / "space", "laplace", 0.5)
-    job = privatize_ray(dataset, privatizer, id_column="id")
+    privatizer = DxPrivatizer(
+        tmp_path / "space", "laplace", 0.5, memoize="row", key=bytes(range(32))
+    )
+    job = privatize_ray(dataset.limit(8), privatizer)
     (tmp_path / "space").rename(tmp_path / "elsewhere")
     with pytest.raises(Exception, match=f"local folder that holds a space.*got '{tmp_path}/space'"):
         job.take(1)

@@ -33,6 +33,7 @@ from hf_dxprivacy.slots import TagColumnSelector
 from hf_dxprivacy.spaces import EmbeddingSpace
 from java import java_version
 from machine import THREAD_VARIABLES
+from programs import ROOT, blocks
 from small_pools import LABELS, SENTENCES, small_pool
 
 pyspark = pytest.importorskip("pyspark", reason="Spark is not installed (extra: spark)")
@@ -67,6 +68,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": ROWS_OF_A_BATCH,
         "spark.sql.shuffle.partitions": 2,
+        "spark.task.maxFailures": 2,
         "spark.sql.warehouse.dir": folder / "warehouse",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -83,6 +85,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         builder = SparkSession.builder.master("local-cluster[2,1,1024]")
         for name, value in settings.items():
             builder = builder.config(name, str(value))
+        # Relative paths are those of the folder that Java is started in.
+        patch.chdir(folder)
         session = builder.getOrCreate()
         home = Path(os.environ.get("SPARK_HOME", pyspark.__path__[0]))
         logs = home / "work" / session.sparkContext.applicationId
@@ -253,6 +257,15 @@ def test_a_worker_has_the_threads_that_spark_gives_to_a_task(
     assert set(released(result, "threads").values()) == {1}
 
 
+def test_the_program_of_the_page_runs(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    _, code = blocks(ROOT / "docs" / "distributed.md", "python")
+    exec(compile(code, "block.py", "exec"), {"__name__": "__main__"})
+    assert "ε·d-private per word" in capsys.readouterr().out
+    given, written = (spark.read.parquet(name).collect() for name in ("reviews", "released"))
+    assert sorted(row.review_id for row in written) == sorted(row.review_id for row in given)
+    assert not {row.text for row in written} & {row.text for row in given}
+
+
 # One release
 
 
@@ -375,7 +388,10 @@ def test_a_bad_row_fails_its_task_with_a_readable_message(
     dataframe: Any, euclidean_space: EmbeddingSpace, changed: dict[str, str], message: str
 ) -> None:
     privatizer = DxPrivatizer(euclidean_space, "laplace", 2.0)
-    given = dataframe.selectExpr(*(f"{changed.get(c, c)} as {c}" for c in dataframe.columns))
+    # One task, as every attempt that fails ends a process, which the next one has to start.
+    given = dataframe.coalesce(1).selectExpr(
+        *(f"{changed.get(c, c)} as {c}" for c in dataframe.columns)
+    )
     with pytest.raises(pyspark.errors.PythonException, match=message):
         privatize_spark(given, privatizer, id_column="id").collect()
 
