@@ -17,7 +17,8 @@ its own. Those of two or three repeats are wide, and may pass the ends of the sc
 
 import argparse
 import sys
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -228,12 +229,18 @@ class Models:
         if version.privatizer:
             # Without this a second map over the same rows would return the first release again.
             part = part.map(version.privatizer, batched=True, load_from_cache_file=False)
-        return part.map(self._encoded, batched=True, remove_columns=part.column_names)
+        # `map` hashes what it is given: no method, with which the trained models would be hashed.
+        encode = partial(encoded, self._tokenizer, self.task.text_columns, self._options.max_length)
+        return part.map(encode, batched=True, remove_columns=part.column_names)
 
-    def _encoded(self, batch: dict[str, Any]) -> dict[str, Any]:
-        texts = [batch[name] for name in self.task.text_columns]
-        inputs = self._tokenizer(*texts, truncation=True, max_length=self._options.max_length)
-        return {**inputs, "labels": batch["target"]}
+
+def encoded(
+    tokenizer: Any, columns: Sequence[str], length: int, batch: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the inputs of a model for a batch, with labels."""
+    texts = [batch[name] for name in columns]
+    inputs = tokenizer(*texts, truncation=True, max_length=length)
+    return {**inputs, "labels": batch["target"]}
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import tiny_models
-from example_runs import help_of, run, write
+from example_runs import help_of, run_here, write
 
 from hf_dxprivacy import SentencePool
 
@@ -37,13 +37,12 @@ def test_training_on_released_sentences(tmp_path: Path) -> None:
         for label in WORDS
         for at in range(count)
     ]
-    output = run(
+    output = run_here(
         "sentence_pool.py",
         *("--public", write(tmp_path / "public.jsonl", public)),
         *("--data", write(tmp_path / "private.jsonl", private), "--model", model),
         *("--local_dp", 0.001, 400, "--epochs", 8, "--learning_rate", 0.02, "--batch_size", 8),
         *("--save_pool", tmp_path / "pool", "--seed", 1, "--shown", 2),
-        HF_DATASETS_CACHE=str(tmp_path / "cache"),
     )
     pool = SentencePool.from_pretrained(tmp_path / "pool")
     assert set(pool.sentences) == {str(row["text"]) for row in public}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import tiny_models
 from datasets import load_from_disk
-from example_runs import EXAMPLES, run, write
+from example_runs import EXAMPLES, run, run_here, write
 
 pytestmark = pytest.mark.slow
 
@@ -49,8 +49,7 @@ def test_the_words_of_users_alone_are_privatized(tmp_path: Path) -> None:
         {"role": "assistant", "content": "Zanzibarian soups it is."},
     ]
     chats = write(tmp_path / "chats.jsonl", [{"messages": messages}] * 3)
-    cache = {"HF_DATASETS_CACHE": str(tmp_path / "cache")}
-    output = run("privatize_chats.py", chats, tmp_path / "released.jsonl", **cache)
+    output = run_here("privatize_chats.py", chats, tmp_path / "released.jsonl")
     rows = list(map(json.loads, (tmp_path / "released.jsonl").read_text("utf-8").splitlines()))
     assert len(rows) == 3
     for row in rows:
@@ -70,11 +69,10 @@ def test_a_model_learns_from_released_texts(tmp_path: Path) -> None:
     rows = [{"text": f"the {noun} reads", "label": label} for label, noun in nouns.items()] * 30
     arguments = ("--epsilon", 9, "--epochs", 6, "--learning-rate", 0.02)
     # It writes its checkpoints to where it runs.
-    output = run(
+    output = run_here(
         "train_classifier.py",
         *(write_table(tmp_path / "rows.csv", rows), model, *arguments),
         folder=tmp_path,
-        HF_DATASETS_CACHE=str(tmp_path / "cache"),
     )
     assert f"{GUARANTEE}9 " in output
     assert output.endswith("accuracy on plain texts: 1.00\n")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import tiny_tagger
-from example_runs import help_of, run, write
+from example_runs import help_of, run_here, write
 
 from hub_server import HubServer
 
@@ -35,7 +35,9 @@ def test_intents_of_commands(tmp_path: Path) -> None:
         split = "test" if at < 10 else "train"
         rows.append({"tokens": tokens, "slot_tags": tags, "intent": intent, "split": split})
     data = write(tmp_path / "rows.jsonl", rows)
-    output = run("intent_slots.py", "--data", data, "--mechanism", "tem", "--epsilon", 0.01, 999)
+    output = run_here(
+        "intent_slots.py", "--data", data, "--mechanism", "tem", "--epsilon", 0.01, 999
+    )
     lines = [shares(line) for line in output.splitlines() if line.startswith("|")][2:]
     plain, slots_noisy, every_noisy, slots_plain, every_plain = lines
     assert plain == slots_plain == every_plain == [100.0, 100.0]
@@ -57,13 +59,12 @@ def test_names_of_sentences(tmp_path: Path, hub: HubServer) -> None:
         tags = [f"B-{NAMES[token]}" if token in NAMES else "O" for token in tokens]
         split = "validation" if at < 10 else "train"
         rows.append({"tokens": tokens, "ner_tags": tags, "split": split})
-    output = run(
+    output = run_here(
         "finetune_ner_slots.py",
         *("--data", write(tmp_path / "rows.jsonl", rows), "--model", tmp_path / "model"),
         *("--epochs", 20, "--learning_rate", 0.01, "--batch_size", 8, "--mechanism", "tem"),
         *("--epsilon", 0.01, 50, "--output", tmp_path / "out", "--push_to_hub", "me/tagger"),
         HF_TOKEN=hub.token,
-        HF_DATASETS_CACHE=str(tmp_path / "cache"),
     )
     (f1,) = re.findall(r"F1 of whole names on 10 sentences: ([\d.]+)", output)
     assert float(f1) > 0.9

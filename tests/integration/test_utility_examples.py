@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import tiny_models
-from example_runs import help_of, run, write
+from example_runs import help_of, run, run_here, write
 
 from hub_server import HubServer
 
@@ -60,10 +60,10 @@ def test_tradeoff_of_labels_and_scores(tmp_path: Path) -> None:
     arguments = (
         *("--data", reviews(tmp_path / "soups.jsonl"), write(tmp_path / "stays.jsonl", pairs)),
         *("--mechanism", "laplace", "--epsilon", 0.01, 999, "--repeats", 2, "--privacy"),
-        *("--attack_words", 5, "--runs", tmp_path / "runs.jsonl", "--plot", tmp_path / "plot"),
-        *("--save", tmp_path / "results.jsonl", "--privatize", "both"),
+        *("--attack_words", 5, "--runs", tmp_path / "runs.jsonl", "--privatize", "both"),
+        *("--save", tmp_path / "results.jsonl"),
     )
-    output = run("tradeoff.py", *arguments)
+    output = run("tradeoff.py", *arguments, "--plot", tmp_path / "plot")
     (found,) = tables(output)
     (accuracy, *_, correlation, _, _) = found["original", ""]
     assert accuracy == 1.0
@@ -79,7 +79,7 @@ def test_tradeoff_of_labels_and_scores(tmp_path: Path) -> None:
         pictures
     )
     done = (tmp_path / "runs.jsonl").read_text("utf-8")
-    assert run("tradeoff.py", *arguments) == output
+    assert run_here("tradeoff.py", *arguments) == output
     assert (tmp_path / "runs.jsonl").read_text("utf-8") == done
 
 
@@ -95,14 +95,13 @@ def test_fine_tuning_in_three_setups(tmp_path: Path, hub: HubServer) -> None:
         for label in words
         for at in range(count)
     ]
-    output = run(
+    output = run_here(
         "finetune_classifier.py",
         *("--data", write(tmp_path / "rows.jsonl", rows), "--model", tmp_path / "model"),
         *("--mechanism", "tem", "--epsilon", 999, "--setup", "train", "test", "both"),
         *("--epochs", 6, "--learning_rate", 0.02, "--batch_size", 8, "--output", tmp_path / "out"),
         *("--push_to_hub", "me/classifier", "--runs", tmp_path / "runs.jsonl"),
         HF_TOKEN=hub.token,
-        HF_DATASETS_CACHE=str(tmp_path / "cache"),
     )
     assert "fine-tuning, both privatized:" in output
     for found in tables(output):
@@ -119,12 +118,11 @@ def test_fine_tuning_on_scores_of_pairs(tmp_path: Path) -> None:
         {"text1": "the fox", "text2": ["the fox", "a dog"][at % 2], "score": 4.5 - 4.0 * (at % 2)}
         for at in range(50)
     ]
-    output = run(
+    output = run_here(
         "finetune_classifier.py",
         *("--data", write(tmp_path / "rows.jsonl", rows), "--model", tmp_path / "model"),
         *("--mechanism", "--setup", "test", "--epochs", 10, "--learning_rate", 0.02),
         *("--output", tmp_path / "out"),
-        HF_DATASETS_CACHE=str(tmp_path / "cache"),
     )
     (found,) = tables(output)
     assert found["original", ""][0] > 0.9
@@ -136,13 +134,12 @@ def test_perplexity_of_released_texts(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [
         {"text": f"the doctor reads the {['guide', 'book'][at % 2]} again"} for at in range(50)
     ]
-    output = run(
+    output = run_here(
         "language_model.py",
         *("--data", write(tmp_path / "rows.jsonl", rows)),
         *("--mechanism", "laplace", "--epsilon", 999),
         *("--epochs", 5, "--batch_size", 8, "--block", 16, "--width", 32, "--layers", 1),
         *("--learning_rate", 0.03, "--vocabulary", 400, "--output", tmp_path / "out"),
-        HF_DATASETS_CACHE=str(tmp_path / "cache"),
     )
     for found in tables(output):
         (original,), (random,) = found["original", ""], found["random", ""]
