@@ -2,20 +2,16 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from example_runs import run
+from example_runs import run, run_here
 
 from hf_dxprivacy.results import Results
-from machine import PATIENCE
 
 pytestmark = pytest.mark.slow
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "attacks.py"
 HABITS = {
     "ann": "the soup was hot and the bread was fresh so we came back for lunch and dinner",
     "bob": "a storm hit the coast at night while trains to the north stood still for hours",
@@ -59,23 +55,17 @@ def test_every_attack_prints_and_writes_what_it_finds(
     rows: Path, tmp_path: Path, attack: str
 ) -> None:
     output = tmp_path / "results.jsonl"
-    line = ("--lines", "tem", "--epsilon", "1", "40")
-    command = [sys.executable, "-X", "utf8", str(EXAMPLE), attack, "--data", str(rows), *line]
-    done = subprocess.run(
-        [*command, *OPTIONS[attack], "--output", str(output)],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    # A program of its own where that does not import torch or scikit-learn.
+    as_user = run if attack == "reconstruction" else run_here
+    line = ("--data", rows, "--lines", "tem", "--epsilon", 1, 40)
+    printed = as_user("attacks.py", attack, *line, *OPTIONS[attack], "--output", output)
     results = Results.load(output)
-    assert all(f"| {r.mechanism} |" in done.stdout for r in results)
+    assert all(f"| {r.mechanism} |" in printed for r in results)
     assert {r.epsilon for r in results.where(mechanism="tem")} == {1.0, 40.0}
     if attack == "reconstruction":
         kept = [r.value for r in results.where(metric="N_w")]
         assert kept == pytest.approx([0.0, 1.0], abs=0.01)
-        assert re.search(r"\| tem \| 0\.\d+ \| 0\.\d+ ", done.stdout)
+        assert re.search(r"\| tem \| 0\.\d+ \| 0\.\d+ ", printed)
     else:
         assert {r.mechanism for r in results} == {"none", "mixed up", "tem"}
         same = [r.value for r in results.where(metric="words unchanged")]
