@@ -9,6 +9,8 @@ Array = NDArray[np.float64]
 
 # Nodes of a piece of an integral, and how far it goes beyond the words, in units of 1/ε.
 NODES, REACH = 20, 60
+# In the place of −ln 0; no logarithm of a number comes near it.
+IMPOSSIBLE = 1e9
 
 
 def vickrey_on_a_line(words: Array, inputs: Array, epsilon: float, t: float) -> Array:
@@ -52,15 +54,14 @@ def largest_log_ratios(laws: Array) -> Array:
 
     ∞ where an output is possible from one and not from the other.
     """
-    from scipy.spatial.distance import pdist, squareform
+    from scipy.spatial.distance import cdist
 
-    if np.isnan(laws).any():
-        raise ValueError("expected probabilities, got one that is not a number")
     with np.errstate(divide="ignore"):
-        logs = np.log(laws)
-    never = 1e300
-    ratios = squareform(pdist(np.where(np.isinf(logs), -never, logs), "chebyshev"))
-    return np.where(ratios >= never / 2.0, np.inf, ratios)
+        # ∞ − ∞ is no number.
+        logs = np.maximum(np.log(laws), -IMPOSSIBLE)
+    found: Array = cdist(logs, logs, "chebyshev")
+    found[found > IMPOSSIBLE / 2.0] = np.inf
+    return found
 
 
 def worst_share(ratios: Array, allowed: Array) -> float:
@@ -147,8 +148,15 @@ def gumbel_logs(distances: Array, epsilon: float, every: int = 1) -> Array:
         beyond = np.exp(-np.maximum(away, -largest) / scale)
         density = -away / scale - beyond - np.log(scale) - inside
         density[away < -largest] = -np.inf
-        survival = np.log(high - np.exp(-beyond)) - inside
-        none_below = counts[:, None] + np.cumsum(survival, axis=0)
-        from_rank = np.logaddexp.accumulate(none_below[::-1], axis=0)[::-1]
-        logs[word, order] = logsumexp(density + from_rank - survival, axis=1, b=masses)
+        survival = (high - np.exp(-beyond)) / (high - low)
+        logs_of_survival = np.log(survival)
+        # The candidates from a rank on, as a multiple of that rank's own part.
+        from_rank = np.ones_like(survival)
+        for rank in range(size - 2, -1, -1):
+            step = np.log(size) / numbers[rank + 1] * survival[rank + 1]
+            from_rank[rank] += step * from_rank[rank + 1]
+        parts = density + counts[:, None] + np.cumsum(logs_of_survival, axis=0) - logs_of_survival
+        peaks = parts.max(axis=1)
+        sums = (np.exp(parts - peaks[:, None]) * from_rank) @ masses
+        logs[word, order] = peaks + np.log(sums)
     return logs
