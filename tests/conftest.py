@@ -76,6 +76,14 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """Leave out fsync: what a process has written outlives it, and no test stops the machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
 def _words(size: int) -> list[str]:
     """Return distinct words, each of which the segmenter sees as one word."""
     names = ("w" + "".join(letters) for letters in product(ascii_lowercase, repeat=3))

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -401,6 +402,12 @@ def _card(
 
 def rendered(template: str, **shown: Any) -> str:
     """Fill a template of `TEMPLATES`."""
+    return str(_environment().get_template(template).render(**shown)) + "\n"
+
+
+@cache
+def _environment() -> Any:
+    """Return what compiles templates, each of them once."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -409,7 +416,7 @@ def rendered(template: str, **shown: Any) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {"plain": plain, "code": code}
-    return environment.get_template(template).render(**shown) + "\n"
+    return environment
 
 
 def languages(provenance: Mapping[str, Any]) -> list[str]:
