@@ -122,14 +122,13 @@ class NgramModel:
             InvalidTypeError: If one is no text.
             InvalidValueError: If there is no word in them.
         """
-        total, count = 0.0, 0
-        for words in read_words(texts):
-            if words:
-                total += float(self.log_probabilities(np.append(START, self.ids(words))).sum())
-                count += len(words)
-        if not count:
+        rows = [words for words in read_words(texts) if words]
+        if not rows:
             raise InvalidValueError("expected texts with at least one word, got none")
-        return math.exp(-total / count)
+        # Nothing is stored of what comes before a start, so that texts end there.
+        ids = np.concatenate([np.append(START, self.ids(words)) for words in rows])
+        logs = self.log_probabilities(ids)[ids[1:] != START]
+        return math.exp(-logs.mean())
 
 
 def readability(

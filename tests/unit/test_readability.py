@@ -15,6 +15,7 @@ from hf_dxprivacy import DxPrivatizer
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.evaluation import NgramModel, readability
 from hf_dxprivacy.evaluation.readability import FILE, OTHER, STEP, read_words
+from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.training.wordnet import DEFAULT_PATH
 
@@ -60,9 +61,11 @@ def test_log_probabilities_are_those_of_the_recursion(model: NgramModel) -> None
 
 @pytest.mark.parametrize("context", ["", "the", "one of", "in the", "zzyzx", "of zzyzx"])
 def test_probabilities_add_up_to_one(model: NgramModel, context: str) -> None:
-    before = np.append(0, model.ids(context.split())).astype(np.int64)
-    words = range(len(model.words))
-    logs = np.array([model.log_probabilities(np.append(before, word))[-1] for word in words])
+    before = [0, *model.ids(context.split()).tolist()][-2:]
+    # Each word after these two, which are all that it depends on.
+    places = [[*before, word] for word in range(len(model.words))]
+    logs = model.log_probabilities(np.array(places).ravel())[len(before) - 1 :: len(before) + 1]
+    assert logs[7] == model.log_probabilities(np.array([*before, 7]))[-1]
     logs[OTHER] += math.log(model.others)
     # Weights are rounded to a sixteenth: 3 %.
     assert np.exp(logs).sum() == pytest.approx(1.0, abs=0.03)
@@ -82,10 +85,16 @@ def test_order_and_choice_of_words_count(model: NgramModel) -> None:
     assert model.perplexity(["THE 5, of -- them!"]) == model.perplexity(["the 17 of them"])
 
 
+@pytest.fixture(scope="module")
+def mechanisms() -> list[Mechanism]:
+    english = EmbeddingSpace.from_pretrained("english")
+    return [create_mechanism("hierarchical", english, epsilon) for epsilon in (1.0, 1.5, 2.0, 4.0)]
+
+
 @pytest.mark.realdata
 @pytest.mark.parametrize("name", ["mr", "sst5", "trec6", "sms_spam"])
 def test_real_texts_read_better_than_shuffled_ones(
-    model: NgramModel, data: Path, name: str
+    model: NgramModel, mechanisms: list[Mechanism], data: Path, name: str
 ) -> None:
     with gzip.open(data / "utility" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         texts = [json.loads(line)["text"] for line in lines][:500]
@@ -93,12 +102,18 @@ def test_real_texts_read_better_than_shuffled_ones(
     shuffled = [" ".join(rng.sample(text.split(), len(text.split()))) for text in texts]
     assert model.perplexity(texts) * 1.5 < model.perplexity(shuffled)
     ratios = [
-        readability(texts, DxPrivatizer("english", "hierarchical", epsilon).privatize(texts))
-        for epsilon in (1.0, 1.5, 2.0, 4.0)
+        readability(texts, DxPrivatizer(mechanism.space, mechanism).privatize(texts))
+        for mechanism in mechanisms
     ]
     assert ratios == sorted(ratios, reverse=True)
     assert ratios[0] > 10
     assert 1.0 < ratios[-1] < 1.6
+
+
+def test_texts_are_read_one_by_one(model: NgramModel) -> None:
+    rows = [np.append(0, model.ids(words)) for words in read_words(TEXTS) if words]
+    logs = np.concatenate([model.log_probabilities(ids) for ids in rows])
+    assert model.perplexity([*TEXTS, "", None]) == pytest.approx(math.exp(-logs.mean()))
 
 
 def test_model_is_that_of_its_texts(monkeypatch: pytest.MonkeyPatch) -> None:
