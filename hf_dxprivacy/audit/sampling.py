@@ -34,31 +34,33 @@ class CandidateViolation(NamedTuple):
 
 def most_telling(
     pair: tuple[int, int], first: Ids, second: Ids, allowed: float
-) -> CandidateViolation:
-    """Find the set of outputs that speaks most against ln Pr[first ∈ S]/Pr[second ∈ S] ≤ ε·d.
+) -> list[CandidateViolation]:
+    """Find the sets of outputs that speak most against ln Pr[first ∈ S]/Pr[second ∈ S] ≤ ε·d.
 
-    Sets are single outputs, the k most frequent ones, and the k with the largest likelihood ratio:
-    by Neyman and Pearson the law that tells two inputs apart best is of that form. The first half
-    of the (n,) draws of each orders outputs, the second one scores the sets, so that no set scores
-    high merely because it was made of what had come up.
+    One for the pair, and one for the pair the other way round. Sets are single outputs, the k most
+    frequent ones, and the k with the largest likelihood ratio: by Neyman and Pearson the law that
+    tells two inputs apart best is of that form. The first half of the (n,) draws of each orders
+    outputs, the second one scores the sets, so that no set scores high merely because it was made
+    of what had come up.
     """
     half = len(first) // 2
     found, codes = np.unique(np.concatenate([first, second]), return_inverse=True)
-    a, b = (np.split(part, [half]) for part in np.split(codes, [len(first)]))
-    (seen_a, counts_a), (seen_b, counts_b) = (
-        [np.bincount(part, minlength=len(found)) for part in parts] for parts in (a, b)
-    )
-    ratio = (seen_a + 0.5) / (seen_b + 0.5)
-    candidates = []
-    for order in (np.lexsort((-seen_a, -ratio)), np.argsort(-seen_a, kind="stable")):
-        hits = np.cumsum(counts_a[order]), np.cumsum(counts_b[order])
-        scores = _scores(*hits, len(first) - half, allowed)
-        size = int(scores.argmax()) + 1
-        candidates.append((float(scores[size - 1]), order[:size]))
-    singles = _scores(counts_a, counts_b, len(first) - half, allowed)
-    candidates.append((float(singles.max()), np.array([singles.argmax()])))
-    score, members = max(candidates, key=lambda candidate: candidate[0])
-    return CandidateViolation(*pair, np.sort(found[members]), score)
+    parts = np.split(codes, [half, len(first), len(first) + half])
+    tallies = [np.bincount(part, minlength=len(found)) for part in parts]
+    best = []
+    for seen_a, hits_a, seen_b, hits_b in (tallies, tallies[2:] + tallies[:2]):
+        ratio, candidates = (seen_a + 0.5) / (seen_b + 0.5), []
+        for order in (np.lexsort((-seen_a, -ratio)), np.argsort(-seen_a, kind="stable")):
+            hits = np.cumsum(hits_a[order]), np.cumsum(hits_b[order])
+            scores = _scores(*hits, len(first) - half, allowed)
+            size = int(scores.argmax()) + 1
+            candidates.append((float(scores[size - 1]), order[:size]))
+        singles = _scores(hits_a, hits_b, len(first) - half, allowed)
+        candidates.append((float(singles.max()), np.array([singles.argmax()])))
+        score, members = max(candidates, key=lambda candidate: candidate[0])
+        best.append(CandidateViolation(*pair, np.sort(found[members]), score))
+        pair = pair[1], pair[0]
+    return best
 
 
 def _scores(first: Ids, second: Ids, draws: int, allowed: float) -> NDArray[np.float64]:
@@ -110,9 +112,9 @@ def check_by_draws(
     pairs = pairs_to_compare(allowed, most, rng)
     drawn = target.draw(np.repeat(np.arange(inputs), draws // 2 // inputs)).reshape(inputs, -1)
     found = [
-        most_telling((i, j), drawn[i], drawn[j], float(allowed[i, j]))
-        for pair in tqdm(pairs.tolist(), "Comparing", delay=1.0, disable=not progress or None)
-        for i, j in (pair, pair[::-1])
+        candidate
+        for i, j in tqdm(pairs.tolist(), "Comparing", delay=1.0, disable=not progress or None)
+        for candidate in most_telling((i, j), drawn[i], drawn[j], float(allowed[i, j]))
     ]
     candidates = sorted(found, key=lambda candidate: -candidate.score)[:TESTED]
     worst, lowest = _test(target, candidates, draws // 2, alpha / len(candidates))
