@@ -161,7 +161,7 @@ def test_neighbour_distances_are_medians_over_the_words(space: EmbeddingSpace) -
 def test_neighbour_distances_of_a_large_space_use_an_even_sample() -> None:
     space = make_space("euclidean", size=20_000, dim=2)
     sample = np.linspace(0, 19_999, 1000).round().astype(int)
-    tenth = np.sort(space.distances(sample), axis=1)[:, 10]
+    tenth = np.partition(space.distances(sample), 10, axis=1)[:, 10]
     assert space.neighbour_distances((10,)) == {10: pytest.approx(np.median(tenth), rel=1e-9)}
 
 

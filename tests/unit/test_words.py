@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hf_dxprivacy.text import segmentation
 from hf_dxprivacy.text.segmentation import RowReader, plain_apostrophes
 
-LENGTH = 200_000
+# A quadratic pattern takes a billion steps over this; the library allows ten million.
+LENGTH = 50_000
 SKIN_TONES = range(0x1F3FB, 0x1F400)
 SURROGATES = range(0xD800, 0xE000)
 
@@ -297,7 +298,7 @@ def test_long_texts_of_one_pattern_are_cut(reader: RowReader, unit: str) -> None
 
 def test_a_word_of_very_many_parts_is_cut_at_a_joint(reader: RowReader) -> None:
     """In one match, the regex library takes ten million steps and then aborts."""
-    parts = 2_500_000
+    parts = 3_500_000
     words = reader.words("_".join("a" * parts))
     assert sum(word.count("a") for word, _ in words) == parts
     spans = [span for _, span in words]
