@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hf_dxprivacy.cli.main import main
 from hub_server import HubServer
 from machine import PATIENCE
 from programs import ROOT, blocks
@@ -101,36 +102,48 @@ def test_the_ten_lines_have_the_rows_that_they_seem_to(
     assert reviews[:]["stars"] == [1] * 100
 
 
-@pytest.mark.slow
-def test_command_line_of_the_readme_runs(tmp_path: Path, hub: HubServer) -> None:
+@pytest.fixture
+def folder(tmp_path: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's folder with a file to release."""
     (tmp_path / "in.csv").write_text("text\nThe soup was cold.\n", "utf-8")
-    done = run(tmp_path, hub, "-m", "hf_dxprivacy", *commands()[0])
-    assert "ε = 1.5 per unit" in done.stderr
-    released = (tmp_path / "out.csv").read_text("utf-8").splitlines()
+    monkeypatch.setenv("HF_TOKEN", hub.token)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_command_line_of_the_readme_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(commands()[0]) == 0
+    assert "ε = 1.5 per unit" in capfd.readouterr().err
+    released = (folder / "out.csv").read_text("utf-8").splitlines()
     assert released[0] == "text"
     assert re.fullmatch(r"\S+ \S+ \S+ \S+\.", released[1])
-    done = run(tmp_path, hub, "-m", "hf_dxprivacy", *commands()[4], "--overwrite")
-    assert "any text against any other: ε ≤ 12\n" in done.stderr
+    assert main([*commands()[4], "--overwrite"]) == 0
+    assert "any text against any other: ε ≤ 12\n" in capfd.readouterr().err
 
 
 @pytest.mark.slow
-def test_command_line_of_the_hub_runs(tmp_path: Path, hub: HubServer) -> None:
-    (tmp_path / "in.csv").write_text("text\nThe soup was cold.\n", "utf-8")
-    (tmp_path / "glove.6B.100d.txt").write_text("soup 1 0\ncold 0 1\nwarm 0.1 0.9\n", "utf-8")
+def test_command_line_of_the_hub_runs(
+    folder: Path, hub: HubServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "glove.6B.100d.txt").write_text("soup 1 0\ncold 0 1\nwarm 0.1 0.9\n", "utf-8")
     convert, push, use, *_ = commands()[1:]
-    for arguments in (convert, push, use):
-        done = run(tmp_path, hub, "-m", "hf_dxprivacy", *arguments)
-    assert f"at commit {hub.repo('me/glove-50k').find('main').oid}" in done.stderr
-    assert (tmp_path / "out.csv").read_text("utf-8").startswith("text\n")
+    assert [main(convert), main(push), main(use)] == [0, 0, 0]
+    assert f"at commit {hub.repo('me/glove-50k').find('main').oid}" in capfd.readouterr().err
+    assert (folder / "out.csv").read_text("utf-8").startswith("text\n")
 
 
 @pytest.mark.slow
-def test_commands_that_look_at_an_epsilon_run(tmp_path: Path, hub: HubServer) -> None:
+def test_commands_that_look_at_an_epsilon_run(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     calibrate, audit, page = commands()[5:]
-    run(tmp_path, hub, "-m", "hf_dxprivacy", *calibrate, "--words", "20")
-    assert "<html" in (tmp_path / "report.html").read_text("utf-8")
+    assert main([*calibrate, "--words", "20"]) == 0
+    assert "<html" in (folder / "report.html").read_text("utf-8")
     audit[audit.index("--inputs") + 1] = "20"
-    assert "nothing above ε·d" in run(tmp_path, hub, "-m", "hf_dxprivacy", *audit).stdout
+    capfd.readouterr()
+    assert main(audit) == 0
+    assert "nothing above ε·d" in capfd.readouterr().out
     assert page == ["demo"]  # See tests/integration/test_page.py.
 
 

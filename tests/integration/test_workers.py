@@ -199,16 +199,8 @@ def test_spawned_workers_draw_their_own_noise(folder: Path, tmp_path: Path) -> N
     assert spawned == alone
 
 
-def test_a_pool_of_the_standard_library_draws_its_own_noise(folder: Path, tmp_path: Path) -> None:
-    """Spawned processes unpickle one and the same bytes."""
-    body = """
-        with multiprocessing.get_context("spawn").Pool(2) as pool:
-            print(json.dumps(pool.map(make().privatize, [TEXT] * 8, chunksize=2)))
-    """
-    assert_independent(*run(folder, tmp_path, body))
-
-
-def test_a_plain_fork_draws_its_own_noise(folder: Path, tmp_path: Path) -> None:
+def test_other_processes_draw_their_own_noise(folder: Path, tmp_path: Path) -> None:
+    """Those of a plain fork, and of a pool, which unpickle one and the same bytes."""
     body = """
         privatizer, pipes = make(), []
         texts = [privatizer.privatize(TEXT)]
@@ -221,7 +213,9 @@ def test_a_plain_fork_draws_its_own_noise(folder: Path, tmp_path: Path) -> None:
             with os.fdopen(reader) as stream:
                 texts.append(stream.read())
             os.wait()
-        print(json.dumps([*texts, privatizer.privatize(TEXT)]))
+        texts.append(privatizer.privatize(TEXT))
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            print(json.dumps(texts + pool.map(make().privatize, [TEXT] * 8, chunksize=2)))
     """
     assert_independent(*run(folder, tmp_path, body))
 
