@@ -56,13 +56,15 @@ class Relations:
             nodes: Names to number first, whether or not a pair has them. The others follow in
                 alphabetical order.
         """
-        distinct = set(pairs)
+        codes: dict[str, int] = {}
+        ends = (codes.setdefault(name, len(codes)) for a, b in pairs for name in (a, b))
+        coded = np.fromiter(ends, dtype=np.int64).reshape(-1, 2)
         first = dict.fromkeys(nodes)
-        others = {name for pair in distinct for name in pair} - first.keys()
-        names = (*first, *sorted(others))
+        names = (*first, *sorted(codes.keys() - first.keys()))
         row = {name: number for number, name in enumerate(names)}
-        rows = sorted((row[node], row[above]) for node, above in distinct)
-        return cls(names, np.array(rows, dtype=np.int64).reshape(-1, 2))
+        rows = np.array([row[name] for name in codes], dtype=np.int64)[coded]
+        distinct = np.unique(rows @ np.array([len(names), 1]))
+        return cls(names, np.stack(np.divmod(distinct, max(1, len(names))), axis=1))
 
     def __len__(self) -> int:
         return len(self.pairs)
