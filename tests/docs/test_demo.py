@@ -19,13 +19,9 @@ DEMO = ROOT / "examples" / "demo.py"
 COMMAND = [sys.executable, "-X", "utf8", str(DEMO)]
 
 
-def run(*arguments: str, width: int = 100) -> str:
-    """Run the demo as a program; a pipe is no terminal."""
-    return run_python(DEMO, *arguments, COLUMNS=str(width))
-
-
 def test_demo_shows_texts_shares_and_guarantees() -> None:
-    output = run()
+    # A pipe is no terminal.
+    output = run_python(DEMO, COLUMNS="100")
     assert "\033" not in output
     shares = [int(share) for share in re.findall(r"^ε = [\d.]+: (\d+)% of", output, re.MULTILINE)]
     assert len(shares) == 2
@@ -37,16 +33,10 @@ def test_demo_shows_texts_shares_and_guarantees() -> None:
         assert output.count(word) <= 1
 
 
-def test_lines_fit_the_terminal() -> None:
-    before_guarantees = run("--epsilon", "1.5", width=60).partition("\nε = 1.5: ")[0]
-    sentences = before_guarantees.partition("\n\n")[2]
-    assert len(sentences.splitlines()) > 40
-    assert max(map(len, sentences.splitlines())) <= 60
-
-
-def test_changed_words_are_marked_on_a_terminal() -> None:
+def test_on_a_terminal_lines_fit_and_changed_words_are_marked() -> None:
     terminal, program_side = os.openpty()
     environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    environment["COLUMNS"] = "60"
     process = subprocess.Popen([*COMMAND, "--epsilon", "1.5"], stdout=program_side, env=environment)
     os.close(program_side)
     output = b""
@@ -61,6 +51,10 @@ def test_changed_words_are_marked_on_a_terminal() -> None:
     assert originals
     assert not any(b"\033" in line for line in originals)
     assert sum(b"\033[1;33m" in line for line in released) > len(released) / 2
+    shown = re.sub(r"\033\[[\d;]*m", "", output.decode()).replace("\r", "")
+    sentences = shown.partition("\nε = 1.5: ")[0].partition("\n\n")[2].splitlines()
+    assert len(sentences) > 40
+    assert max(map(len, sentences)) <= 60
 
 
 def test_sentences_are_two_hundred_different_ones() -> None:
