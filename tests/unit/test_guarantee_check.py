@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hf_dxprivacy.audit import exact, inputs
+from hf_dxprivacy.audit import exact, inputs, verify
 from hf_dxprivacy.audit.check import GuaranteeCheck
 from hf_dxprivacy.audit.inputs import UNKNOWN, chosen_inputs, pairs_to_compare
 from hf_dxprivacy.audit.verify import verify_guarantee
@@ -26,6 +26,13 @@ from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 SIZE = 120
+
+
+@pytest.fixture(autouse=True)
+def _few_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What a mechanism states of pairs is tested in tests/statistical/test_guarantee_controls.py.
+    monkeypatch.setattr(exact, "COMPARED", 20)
+    monkeypatch.setattr(verify, "COMPARED", 20)
 
 
 @pytest.fixture(scope="module", params=["euclidean", "poincare"])
