@@ -242,42 +242,36 @@ def test_workers_share_the_vectors_and_load_nothing_again_between_batches(
 # Threads
 
 
-@pytest.mark.parametrize("parent", ["search_with_threads()", "make().privatize([TEXT] * 50)"])
 def test_no_search_in_the_parent_blocks_a_forked_worker(
-    folder: Path, tmp_path: Path, parent: str
-) -> None:
-    """After one with threads, a search with threads never returns in a child: faiss issue 5206."""
-    body = f"""
-        privatizer = make()
-        {parent}
-        before = [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
-        mapped = ROWS.map(Watched(privatizer), batched=True, num_proc=2)
-        after = [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
-        print(json.dumps([mapped["text"][:], mapped["threads"][:], before, after]))
-    """
-    ((texts, threads, before, after),) = run(folder, tmp_path, body)
-    assert_independent(texts)
-    assert set(threads) == {1}, "several workers with several threads each"
-    assert before == after, "the parent keeps its threads"
-    assert max(before) > 1
-
-
-def test_no_mechanism_is_blocked(
     folder: Path, poincare_space: EmbeddingSpace, tmp_path: Path
 ) -> None:
+    """After one with threads, a search with threads never returns in a child: faiss issue 5206."""
     poincare_space.save_pretrained(tmp_path / "poincare")
     body = f"""
+        def mapped(privatizer):
+            before = [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
+            rows = ROWS.map(Watched(privatizer), batched=True, num_proc=2)
+            after = [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
+            print(json.dumps([rows["text"][:], rows["threads"][:], before, after]))
+
+        privatizer = make()
+        privatizer.privatize([TEXT] * 50)
+        mapped(privatizer)
         search_with_threads()
-        privatizers = [make("mahalanobis"), make("tem"), make("calibrated")]
+        mapped(privatizer)
         ball = EmbeddingSpace.from_pretrained({str(tmp_path / "poincare")!r})
-        privatizers += [DxPrivatizer(ball, "hyperbolic", 8.0)]
-        for privatizer in privatizers:
+        searching = [make("mahalanobis"), DxPrivatizer(ball, "hyperbolic", 8.0)]
+        for privatizer in [*searching, make("tem"), make("calibrated")]:
             privatizer.privatize([TEXT] * 50)
-            mapped = ROWS.map(Watched(privatizer), batched=True, num_proc=2)
-            print(json.dumps([mapped["text"][:], mapped["threads"][:]]))
+            mapped(privatizer)
     """
     results = run(folder, tmp_path, body)
-    assert len(results) == 4
-    for texts, threads in results:
+    assert len(results) == 6
+    for number, (texts, threads, before, after) in enumerate(results):
         assert len(set(texts)) == 8
-        assert set(threads) == {1}
+        # A worker of `tem` or `calibrated` may find all that it needs in what the parent computed.
+        assert set(threads) == {1} or number > 3, "several workers with several threads each"
+        assert before == after, "the parent keeps its threads"
+        assert max(before) > 1
+        if number < 2:
+            assert_independent(texts)
