@@ -11,8 +11,8 @@ from hf_dxprivacy._notebook import DETAILS, Shown
 from hf_dxprivacy.errors import require_positive
 
 _ORDINALS = {1: "1st", 10: "10th", 100: "100th"}
-# What a sentence names as not covered, up to its end.
-_UNCOVERED = re.compile(r"\bNot covered[^:]*: (.+?)\.(?: |$)")
+# What a sentence names as not covered, up to its end, which is none within quotes.
+_UNCOVERED = re.compile(r"\bNot covered[^:]*: ((?:'[^']*'|.)+?)\.(?: |$)")
 
 LogRatioBound = Callable[[Any, Any], float]
 

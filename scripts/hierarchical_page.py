@@ -5,6 +5,7 @@ python scripts/hierarchical_page.py --check    fail if the tables are not what t
 """
 
 import argparse
+import math
 import sys
 from pathlib import Path
 
@@ -78,9 +79,14 @@ def branch(space: EmbeddingSpace) -> str:
         shown = ", ".join(space.words[row] for row in np.sort(rows)[:6])
         more = " …" if len(rows) > 6 else ""
         lines.append(
-            f"| {size:,} | {EPSILON * np.log(size):.1f} | {law[rows].sum():.1%} | {shown}{more} |"
+            f"| {size:,} | {up(EPSILON * np.log(size))} | {law[rows].sum():.1%} | {shown}{more} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def up(bound: float) -> str:
+    """Print a bound to one decimal, never less than what holds."""
+    return f"{math.ceil(10.0 * bound) / 10.0:.1f}"
 
 
 def levels(space: EmbeddingSpace) -> str:
@@ -92,11 +98,11 @@ def levels(space: EmbeddingSpace) -> str:
     ids = np.arange(0, len(space), 64)
     for epsilon in EPSILONS:
         mechanism = Hierarchical(space, epsilon)
-        bounds = " | ".join(f"{epsilon * np.log(size):.1f}" for size in (2, 8, 100))
+        bounds = " | ".join(up(epsilon * np.log(size)) for size in (2, 8, 100))
         stays = mechanism.probabilities(ids)[np.arange(len(ids)), ids]
         lines.append(
             f"| {epsilon:g} | {mechanism.inverse_temperature:.3f} | {bounds} | "
-            f"{mechanism.local_epsilon:.1f} | {np.median(stays):.2f} |"
+            f"{up(mechanism.local_epsilon)} | {np.median(stays):.2f} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -14,6 +14,9 @@ from hf_dxprivacy.cli.terminal import say, seconds
 if TYPE_CHECKING:
     from hf_dxprivacy.sentences import SentenceEncoder, SentencePool
 
+# A pool of fewer sentences is warned of.
+FEW = 1000
+
 
 def pool_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
@@ -137,6 +140,11 @@ def _report(made: "SentencePool", texts: int) -> None:
     described = made.space.provenance
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in described["left_out"].items())
     say(f"{len(made):,} sentences of {texts:,} texts; left out: {reasons or 'none'}")
+    if len(made) < FEW:
+        say(
+            f"warning: {len(made):,} sentences are few: most texts will become one that has little "
+            "to do with them; 10,000 are a good start"
+        )
     found = described.get("coverage", {})
     if "50%" in found:
         say(

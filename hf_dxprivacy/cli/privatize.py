@@ -237,12 +237,12 @@ def _check_options(args: argparse.Namespace, by_sentence: bool) -> None:
 
 
 def _summarize(args: argparse.Namespace, outcome: "Outcome", privatizer: "TextsPrivatizer") -> None:
-    """Say what was written, what became of the words, and what to do next."""
+    """Say what was written, what became of the words, what is in clear, and what to do next."""
+    from hf_dxprivacy.files import job
     from hf_dxprivacy.privatizers.batch import WordCounts
     from hf_dxprivacy.privatizers.text_privatizer import NOTED_SHARE
 
-    counts, unit = outcome.counts, args.unit
-    unknown = f"{counts.unknown_share:.1%}"
+    counts = outcome.counts
     where = "standard output" if args.output == "-" else args.output
     where += f" in {seconds()}: {privatizer.mechanism.name}, ε = {privatizer.epsilon:g}"
     rows = f"{outcome.rows:,} {'row' if outcome.rows == 1 else 'rows'}"
@@ -251,20 +251,27 @@ def _summarize(args: argparse.Namespace, outcome: "Outcome", privatizer: "TextsP
         kept = f"{counts.kept / words:.1%} were kept as asked, " if counts.kept else ""
         found = (
             f"{counts.replaced / words:.1%} of the words became others, "
-            f"{counts.unchanged / words:.1%} came out as they were, {kept}{unknown} are not in "
-            "the vocabulary"
+            f"{counts.unchanged / words:.1%} came out as they were, {kept}"
+            f"{counts.unknown_share:.1%} are not in the vocabulary"
         )
         what, come_out = "words are not in the vocabulary of the space", "words that are not"
     else:
-        of_sentences = f" of {counts.total:,} sentences" if unit == "sentence" else ""
+        of_sentences = f" of {counts.total:,} sentences" if args.unit == "sentence" else ""
         written = f"{rows} with {counts.texts:,} texts{of_sentences}"
         near = counts.quartiles
-        median = f"the median cosine to the entry is {near['50%']:.2f}; " if near else ""
-        found = f"{median}{unknown} of the {unit}s have nothing that the encoder knows"
-        what, come_out = f"{unit}s have nothing that the encoder of the pool knows", "these"
+        found = f"the median cosine to the entry is {near['50%']:.2f}; " if near else ""
+        what = f"{args.unit}s have nothing that the encoder of the pool knows"
+        found += f"{counts.unknown_share:.1%} of the {what.replace(' of the pool', '')}"
+        come_out = "these"
     if not args.quiet:
         say(f"{written} written to {where}")
         say(f"{found} (private counts, for you only: no part of the release)", more=True)
+        if bound := _bound_of_rows(args, outcome, privatizer):
+            say(bound, more=True)
+        if outcome.in_clear:
+            more = ", …" if len(outcome.in_clear) == job.NAMED else ""
+            names = ", ".join(map(repr, outcome.in_clear))
+            say(f"IN CLEAR, without any guarantee: {names}{more}", more=True)
         if attack := _attack(args, privatizer.epsilon):
             say(f"next, see what an attacker guesses: {attack}", more=True)
         if args.report is not None and args.output != "-":
@@ -276,6 +283,27 @@ def _summarize(args: argparse.Namespace, outcome: "Outcome", privatizer: "TextsP
             f"warning: {counts.unknown_share:.0%} of the {what}, and {come_out} come out as "
             "arbitrary ones. Is this English? If not, choose a --space for its language"
         )
+
+
+def _bound_of_rows(
+    args: argparse.Namespace, outcome: "Outcome", privatizer: "TextsPrivatizer"
+) -> str | None:
+    """Say what bound the words of a row of mean length have together, if it is finite."""
+    from hf_dxprivacy.guarantee import upward
+    from hf_dxprivacy.privatizers.batch import WordCounts
+
+    counts, local = outcome.counts, privatizer.mechanism.local_epsilon
+    if not isinstance(counts, WordCounts) or math.isinf(local):
+        return None
+    known = counts.replaced + counts.unchanged
+    covered = known + counts.out_of_vocabulary * (args.oov == "centroid")
+    words = round(covered / max(1, outcome.rows))
+    if not words:
+        return None
+    return (
+        f"bounds of words add up: to ε ≤ {upward(words * local, 3)} (pure local DP) for a row of "
+        f"{words} perturbed words, the mean here"
+    )
 
 
 def _reported(args: argparse.Namespace) -> list[str]:

@@ -135,4 +135,7 @@ def _release(args: argparse.Namespace, path: Path, is_file: bool) -> "ReleasedDa
             f"column {', '.join(map(repr, made.original_columns))} still holds the ORIGINAL text, "
             "which would be published; leave it out of the release, or say --with-originals"
         )
+    if made.columns_in_clear:
+        names = ", ".join(map(repr, made.columns_in_clear))
+        say(f"IN CLEAR, without any guarantee: {names}")
     return made

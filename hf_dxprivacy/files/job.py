@@ -39,10 +39,13 @@ from hf_dxprivacy.privatizers.dataset_formats import (
     bare_type,
     released_metadata,
 )
+from hf_dxprivacy.privatizers.nested import none_covered
 from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
 # Those whose version may change a result.
+# So many columns in clear are named after a run: keys of JSON lines may be without end.
+NAMED = 20
 LIBRARIES = ("datasets", "faiss-cpu", "numpy", "pyarrow", "randomgen", "tokenizers")
 
 COUNTS_ARE_PRIVATE = (
@@ -64,10 +67,12 @@ class Outcome:
         rows: Number of rows.
         counts: Numbers of words per action, or of texts. A function of the private text: do not
             release it.
+        in_clear: The columns that were written as they are, the first `NAMED` of them.
     """
 
     rows: int = 0
     counts: Counts = field(default_factory=WordCounts)
+    in_clear: tuple[str, ...] = ()
 
 
 def privatize_rows(
@@ -104,11 +109,15 @@ def privatize_rows(
     schema = None if reader.schema is None else released_schema(privatizer, reader.schema)
     by_text = isinstance(privatizer, SentencePrivatizer)
     outcome = Outcome(counts=TextCounts() if by_text else WordCounts())
+    outputs = {*privatizer.output_columns}
 
     def released() -> Iterator[Batch]:
         for batch, (cells, counts) in results:
             outcome.rows += len(batch)
             outcome.counts = add(outcome.counts, counts)
+            names = chain.from_iterable(batch) if isinstance(batch, list) else batch.column_names
+            others = dict.fromkeys(name for name in names if name not in outputs)
+            outcome.in_clear = (*dict.fromkeys((*outcome.in_clear, *others)),)[:NAMED]
             bar.update(len(batch) if reader.position is None else reader.position() - bar.n)
             yield _merged(batch, cells, schema)
 
@@ -123,6 +132,9 @@ def privatize_rows(
     batches = reader.batches(batch_size)
     with bar, _unwarned(), closing(_results(privatizer, batches, num_proc)) as results:
         write_rows(file, target, schema, reader, released())
+    if privatizer.roles and outcome.rows and not outcome.counts.total:
+        paths = ", ".join(privatizer.released_columns.values())
+        raise none_covered(paths, privatizer.roles, f"{outcome.rows} rows")
     return outcome
 
 

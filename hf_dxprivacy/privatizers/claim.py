@@ -13,7 +13,7 @@ from hf_dxprivacy.errors import InvalidValueError, describe_columns
 from hf_dxprivacy.hub import ReleasedDataset, cards, is_builtin
 from hf_dxprivacy.hub.released_dataset import DATA, SHOWN_ROWS, UNKNOWN, Part
 from hf_dxprivacy.privatizers.fingerprint import publishable
-from hf_dxprivacy.privatizers.nested import EACH, TextPath
+from hf_dxprivacy.privatizers.nested import EACH, TextPath, none_covered
 from hf_dxprivacy.text import plain_apostrophes
 from hf_dxprivacy.text.refill import masked
 from hf_dxprivacy.text.segmenters import WORDS
@@ -182,6 +182,8 @@ def _looked_at(
         return cells, labels
     reader = TextPath(path, privatizer.roles)
     read = [reader.read(str, cell) for cell in cells]
+    if reader.left and not reader.covered:
+        raise none_covered(path, privatizer.roles or (), f"{reader.left} texts that were looked at")
     texts = [[] if row is None else row.texts for row in read]
     labels = [label for row, label in zip(texts, labels, strict=True) for _ in row]
     return [*chain.from_iterable(texts)], labels

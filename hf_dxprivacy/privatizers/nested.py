@@ -28,7 +28,7 @@ _USUAL = (str, dict, list)
 # Where texts are: a list or dict, and the index or key there.
 Places = list[tuple[Any, Any]]
 # So many texts of other roles, with none of a named one before them, are reported once.
-NOTED_TEXTS = 100
+NOTED_TEXTS = 10
 
 
 class TextPath:
@@ -55,9 +55,9 @@ class TextPath:
         self.path, self.roles = path, roles
         self.column = found[1]
         self._steps = tuple(re.findall(r"\[\]|[^.\[\]]+", found[2]))
-        # Texts of named roles and of others that this copy has read, and whether warnings of roles
-        # and of parts were given.
-        self._seen = [0, 0, False, False]
+        # Texts of named roles, and of others, that this copy has read, and the warnings it gave.
+        self.covered = self.left = 0
+        self._told: set[str] = set()
 
     def __reduce__(self) -> tuple[type["TextPath"], tuple[Any, ...]]:
         # Without what was seen, on which no fingerprint may depend.
@@ -96,10 +96,10 @@ class TextPath:
         """
         root: list[Any] = [None]
         places: Places = []
-        left = self._seen[1]
+        left = self.left
         self._copy(cell, 0, None, root, 0, places)
         if not count:
-            self._seen[1] = left
+            self.left = left
         return root, places
 
     def is_cell(self, value: Any) -> bool | None:
@@ -160,7 +160,7 @@ class TextPath:
     def _text(self, value: Any, role: str | None, into: Any, key: Any, places: "Places") -> Any:
         """Return a text, or a copy of a list of parts, and note where texts are to be replaced."""
         if self.roles is not None and not self._covers(role):
-            self._seen[1] += 1
+            self.left += 1
             return value
         if isinstance(value, str):
             places.append((into, key))
@@ -199,8 +199,8 @@ class TextPath:
 
     def _note_strings(self, value: Mapping[str, Any]) -> None:
         """Warn once of strings beside a text that is missing."""
-        if not self._seen[3] and _says(value):
-            self._seen[3] = True
+        if "parts" not in self._told and _says(value):
+            self._told.add("parts")
             logger.warning(
                 "there are messages or parts at %r without a text, but with other strings, such as "
                 "results of tools, refusals, or a text under another key; they are RELEASED AS "
@@ -219,7 +219,7 @@ class TextPath:
         for named in () if role in roles else roles:
             same = {named.strip().lower()}
             same = next((twins for twins in _TWINS if twins & same), same)
-            if plain in same:
+            if plain in same or plain.rstrip("s") == named.strip().lower().rstrip("s"):
                 raise InvalidValueError(
                     f"roles={roles} would leave texts of the role {plain!r} in clear, which is "
                     f"{named!r} by another name or in other letters; name the roles as the data do"
@@ -228,13 +228,14 @@ class TextPath:
 
     def _note(self, covered: int) -> None:
         """Warn once if no text of a named role has occurred among many."""
-        self._seen[0] += covered
-        if self.roles and not any(self._seen[:3:2]) and self._seen[1] >= NOTED_TEXTS:
-            self._seen[2] = True
+        self.covered += covered
+        silent = self.roles is None or self.covered or "roles" in self._told
+        if not silent and self.left >= NOTED_TEXTS:
+            self._told.add("roles")
             logger.warning(
                 "the first %d texts at %r are of none of the roles %s, and are RELEASED AS THEY "
                 "ARE; are the roles spelled as in the data?",
-                *(self._seen[1], self.path, ", ".join(map(repr, self.roles))),
+                *(self.left, self.path, listed(self.roles or ())),
             )
 
 
@@ -336,6 +337,19 @@ def text_paths(
             f"got {tuple(names)}"
         )
     return (*[TextPath(n).column if EACH in n else n for n in names],), paths
+
+
+def none_covered(path: str, roles: Sequence[str], left: str) -> InvalidValueError:
+    """Return the error that no text is of one of the roles."""
+    return InvalidValueError(
+        f"no text at {path!r} is of the roles {listed(roles)}, in {left}, so that all would be "
+        "released as they are; are the roles spelled as in the data?"
+    )
+
+
+def listed(roles: Sequence[str]) -> str:
+    """Return the names of roles for a message."""
+    return ", ".join(map(repr, roles))
 
 
 def _is_list(value: Any) -> bool:

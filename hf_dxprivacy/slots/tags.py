@@ -1,7 +1,9 @@
 """Selection by tags in a column beside the tokens, and the labels that tags stand for."""
 
+import logging
 import re
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,11 @@ from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.slots.selector import Mask, Rows, Selector, Words
 from hf_dxprivacy.text import TextRow, TokenRow
 
+logger = logging.getLogger(__name__)
+
 OUTSIDE = "O"
+# So many tokens with tags, none of them of a named label, are reported once.
+NOTED_TAGS = 10
 
 # Begin, inside, last or end, unit or single: IOB1, IOB2, BIOES and BILOU.
 _PREFIX = re.compile(r"^[BILEUS]-(?=.)")
@@ -124,6 +130,10 @@ class TagColumnSelector(Selector):
             except (InvalidTypeError, InvalidValueError) as error:
                 where = f"column {self.column!r}, row {position} of the batch"
                 raise type(error)(f"{where}: {error}") from None
+        if self.labels is not None and not any(mask is not None and mask.any() for mask in masks):
+            names = [self._name(tag) for tags in rows[self.column] for tag in tags or ()]
+            if len(others := [name for name in names if name != OUTSIDE]) >= NOTED_TAGS:
+                _report_labels(self.column, self.labels, tuple(sorted(set(others))))
         return masks
 
     def _mask(self, row: Sequence[str], tags: Any) -> Mask:
@@ -160,3 +170,13 @@ class TagColumnSelector(Selector):
                 f"expected tags from 0 to {len(self.names) - 1}, got {tag}; check names="
             )
         return self.names[int(tag)]
+
+
+@cache
+def _report_labels(column: str, labels: tuple[str, ...], tags: tuple[str, ...]) -> None:
+    """Warn once of a batch with tags, none of which has one of the labels."""
+    logger.warning(
+        "no token of a batch has one of the labels %s in column %r, where the tags are %s: all its "
+        "tokens are RELEASED AS THEY ARE; are the labels spelled as in the data?",
+        *(", ".join(map(repr, labels)), column, ", ".join(map(repr, tags[:NOTED_TAGS]))),
+    )

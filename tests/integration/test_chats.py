@@ -218,6 +218,17 @@ def test_jsonl_and_parquet_keep_all_but_the_texts(
     assert pq.read_schema(tmp_path / "out.parquet").equals(schema)
 
 
+def test_a_file_without_a_text_of_the_roles_is_not_written(
+    stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chat = [{"role": "user", "content": "waaa"}, {"role": "assistant", "content": "waab"}]
+    (tmp_path / "x.jsonl").write_text(f"{json.dumps({'messages': chat})}\n" * 4)
+    out = tmp_path / "out.jsonl"
+    assert run(stored, tmp_path / "x.jsonl", out, "--role", "customer") == 1
+    assert "of the roles 'customer', in 4 rows, so that all would be" in capsys.readouterr().err
+    assert not out.exists()
+
+
 @pytest.mark.slow
 def test_processes_and_batches_do_not_change_a_seeded_release(stored: Path, tmp_path: Path) -> None:
     source, released = _tools(tmp_path), []

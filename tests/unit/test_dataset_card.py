@@ -387,6 +387,9 @@ def test_chats_and_tokens_of_a_data_set() -> None:
     card = of_users.dataset_card(DatasetDict(train=chats, test=chats), license="mit")
     assert "of the role user only: privatized; everything else in it: in clear" in str(card)
     assert "Splits: `train`, `test`." in str(card)
+    of_none = DxPrivatizer(space(), "tem", 1.0, text_column="messages[].content", roles="customer")
+    with pytest.raises(InvalidValueError, match="of the roles 'customer', in 6 texts that were"):
+        of_none.dataset_card(chats)
     of_all = DxPrivatizer(space(), "tem", 1.0, text_column="messages[].content")
     with pytest.raises(InvalidValueError, match="3 of 9 words in column 'messages' cannot have"):
         of_all.dataset_card(chats)

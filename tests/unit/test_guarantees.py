@@ -105,10 +105,10 @@ def test_plain_lines_say_where_there_is_no_bound(euclidean_space: EmbeddingSpace
             ),
         ),
         (
-            {"selector": TagColumnSelector("tags")},
+            {"selector": TagColumnSelector("tags. of ner")},
             (
                 "every other word as it is, and which words are slots (the mask)",
-                "the tags in column 'tags'",
+                "the tags in column 'tags. of ner'",
             ),
         ),
     ],

@@ -174,6 +174,7 @@ def test_share_gpt_names_and_an_outer_role(euclidean_space: EmbeddingSpace) -> N
         ("user", "human", "leave texts of the role 'human' in clear, which is 'user' by another"),
         ("assistant", "gpt", "leave texts of the role 'gpt' in clear"),
         ("User", "user", "leave texts of the role 'user' in clear"),
+        ("users", "user", "leave texts of the role 'user' in clear"),
         ("user", None, "every text needs a role"),
     ],
 )
@@ -186,15 +187,13 @@ def test_roles_that_never_occur_are_reported_once(
     euclidean_space: EmbeddingSpace, caplog: pytest.LogCaptureFixture
 ) -> None:
     privatizer = chats(euclidean_space, roles="customer")
-    batch = {"messages": [[{"role": "user", "content": SECRET}] * 60]}
+    batch = {"messages": [[{"role": "user", "content": SECRET}] * 6]}
     with caplog.at_level(logging.WARNING):
         privatizer(batch)
-        assert "RELEASED AS THEY ARE" not in caplog.text, "there were 60 texts"
+        assert "RELEASED AS THEY ARE" not in caplog.text, "there were 6 texts"
         privatizer(batch)
         privatizer(batch)
-    told = (
-        "the first 120 texts at 'messages[].content' are of none of the roles 'customer', and are"
-    )
+    told = "the first 12 texts at 'messages[].content' are of none of the roles 'customer', and are"
     assert caplog.text.count(f"{told} RELEASED AS THEY ARE") == 1
     assert SECRET not in caplog.text
 

@@ -1,6 +1,7 @@
 """SlotPrivatizer: only slots change, and what it says, shows and stores."""
 
 import json
+import logging
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -351,6 +352,21 @@ def test_a_missing_tag_column_is_named(make: Make) -> None:
         privatizer({"text": [["a"]]})
     with pytest.raises(InvalidValueError, match=r"column 'tags', and there is none; use"):
         privatizer.privatize([["a"]])
+
+
+def test_labels_that_never_occur_are_reported_once(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    privatizer = make(selector=TagColumnSelector("tags", ["PERSON"]), text_column="tokens")
+    batch = {"tokens": [["waaa", "waab"]] * 10, "tags": [["B-PER", "O"]] * 10}
+    with caplog.at_level(logging.WARNING):
+        privatizer({name: rows[:9] for name, rows in batch.items()})
+        assert "RELEASED AS THEY ARE" not in caplog.text, "there were 9 tags"
+        assert privatizer(batch)["tokens"] == batch["tokens"]
+        privatizer(batch)
+    told = "has one of the labels 'PERSON' in column 'tags', where the tags are 'B-PER': all its"
+    assert caplog.text.count(f"{told} tokens are RELEASED AS THEY ARE") == 1
+    assert "waaa" not in caplog.text
 
 
 def test_repr_names_the_selector(make: Make) -> None:
