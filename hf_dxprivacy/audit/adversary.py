@@ -146,9 +146,9 @@ class BayesAdversary:
     Args:
         mechanism: What the adversary knows to be used; or a `SentencePrivatizer`, whose words are
             the entries of its pool.
-        prior: Word → how often it occurs, in any unit. Words that the space lacks or whose
-            frequency is 0 are no candidates. For sentences public text → how often, from which an
-            entry has what its texts have together.
+        prior: Word → how often it occurs, in any unit. Words that the space lacks, its shapes, and
+            those whose frequency is 0 are no candidates. For sentences public text → how often,
+            from which an entry has what its texts have together.
         draws: Draws from each candidate where the law has to be estimated.
         rng: Source of the draws; this process's own by default.
 
@@ -178,7 +178,8 @@ class BayesAdversary:
             prior = _prior_of_entries(self.pool, prior)
             frequencies = np.fromiter(prior.values(), dtype=np.float64, count=len(prior))
         ids = mechanism.space.ids(list(prior))
-        possible = np.flatnonzero((ids >= 0) & (frequencies > 0))
+        # To guess a shape is not to guess the word, which is drawn anew.
+        possible = np.flatnonzero((ids >= 0) & (frequencies > 0) & ~mechanism.space.is_shape[ids])
         if len(possible) == 0:
             raise InvalidValueError(
                 f"expected words of the space in prior, got {len(prior)} words of which it has "

@@ -159,7 +159,9 @@ def reconstruct_texts(
 ) -> Results:
     """Guess the words of texts from their release, and count how often that is right.
 
-    Counted are the words that the space has. One that the adversary's prior lacks is never guessed.
+    Counted are the words that the space has, looked up as privatizers do; numbers and names that
+    are drawn anew for their shape are left out, since to guess the shape is not to guess the word.
+    One that the adversary's prior lacks is never guessed.
     For a release of whole sentences the entry of each text is guessed in the place of a word. A row
     that has other separators when it is split again, because words of the vocabulary joined or came
     apart, is left out; a warning says how many are.
@@ -173,8 +175,9 @@ def reconstruct_texts(
             outputs into account, a `MaskedWordModel` the adversary's first guesses there.
 
     Returns:
-        "top-k" for each of `tops`, and "unchanged", the share of words that came out as they were.
-        The intervals take words for independent, which words of one text are not quite.
+        "top-k" for each of `tops`, and "unchanged", the share of words that came out as they were;
+        "counted" is the share of all running words that these are of. The intervals take words
+        for independent, which words of one text are not quite.
 
     Raises:
         InvalidValueError: If lengths differ, more than a tenth of the releases do not fit their
@@ -188,41 +191,53 @@ def reconstruct_texts(
     names = [mechanism.space.words[i] for i in adversary.candidates.tolist()]
     positions = np.full(len(mechanism.space), -1)
     positions[adversary.candidates] = np.arange(len(names))
-    trials, hits = 0, dict.fromkeys([*(f"top-{top}" for top in tops), "unchanged"], 0)
-    for pair in aligned(adversary, originals, released):
-        if pair is None:
-            continue
-        (inputs, outputs), expected = pair, None
+    hits = dict.fromkeys([*(f"top-{top}" for top in tops), "unchanged"], 0)
+    pairs, running = aligned(adversary, originals, released)
+    fitting = [pair for pair in pairs if pair is not None]
+    trials = sum(len(inputs) for inputs, _ in fitting)
+    if not trials:
+        raise InvalidValueError("expected words of the space in the texts, found not one")
+    if language_model is None:
+        before, after = (np.concatenate(each) for each in zip(*fitting, strict=True))
+        fitting = [(before, after)]
+    for inputs, outputs in fitting:
+        expected, seen, at = None, outputs, np.arange(len(outputs))
         if isinstance(language_model, BigramModel):
-            seen = adversary.distribution.likelihoods(outputs)
-            expected = language_model.expectations(seen)
+            likelihoods = adversary.distribution.likelihoods(outputs)
+            expected = language_model.expectations(likelihoods)
         elif language_model is not None:
             first = [names[i] for i in adversary.guess(outputs)[:, 0].tolist()]
             expected = language_model.expectations(first, names, prior)
-        right = adversary.guess(outputs, max(tops), expected) == positions[inputs][:, None]
+        else:
+            seen, at = np.unique(outputs, return_inverse=True)
+        guesses = adversary.guess(seen, max(tops), expected)[at]
+        right = (guesses == positions[inputs][:, None]) & (outputs >= 0)[:, None]
         for top in tops:
             hits[f"top-{top}"] += int(right[:, :top].sum())
         hits["unchanged"] += int((inputs == outputs).sum())
-        trials += len(inputs)
-    if not trials:
-        raise InvalidValueError("expected words of the space in the texts, found not one")
-    return _shares("reconstruction", mechanism, hits, trials)
+    share = Interval(*[trials / running] * 3)
+    of_all = Result.of("reconstruction", "counted", share, running)
+    return _shares("reconstruction", mechanism, hits, trials, of_all)
 
 
-def _shares(task: str, mechanism: Mechanism, hits: Mapping[str, int], trials: int) -> Results:
-    found = Results(
+def _shares(
+    task: str, mechanism: Mechanism, hits: Mapping[str, int], trials: int, *others: Result
+) -> Results:
+    found = [
         Result.of(task, metric, share_interval(count, trials), trials)
         for metric, count in hits.items()
-    )
-    return found.replace(mechanism=mechanism.name, epsilon=mechanism.epsilon)
+    ]
+    return Results([*found, *others]).replace(mechanism=mechanism.name, epsilon=mechanism.epsilon)
 
 
 def aligned(
     adversary: BayesAdversary, originals: Sequence[Any], released: Sequence[Any]
-) -> list[tuple[Ids, Ids] | None]:
-    """Return for each text the ids of its words and of their outputs, where the space has both.
+) -> tuple[list[tuple[Ids, Ids] | None], int]:
+    """Return for each text the ids of its words and of their outputs, and the number of all words.
 
-    None stands for a text whose release has other separators, so that its words are not known.
+    Left out are words that the space lacks, and numbers and names that are drawn anew. The output
+    is −1 where such a name or the like took the place of a word. None stands for a text whose
+    release has other separators, so that its words are not known.
 
     Raises:
         InvalidValueError: If numbers of texts differ, more than a tenth of the releases do not fit,
@@ -238,8 +253,9 @@ def aligned(
                 f"expected released sentences of the pool, got another one in row {row}; were the "
                 "texts released with this pool, without refill=?"
             )
-        return [(entries[entries >= 0], outputs[entries >= 0])]
+        return [(entries[entries >= 0], outputs[entries >= 0])], len(entries)
     reader, pairs, misfits = RowReader(), list[tuple[Ids, Ids] | None](), list[int]()
+    running = 0
     for at, (text, release) in enumerate(zip(originals, released, strict=True)):
         before = reader.read(text)
         after = _like(before, release, reader)
@@ -248,8 +264,9 @@ def aligned(
             pairs.append(None)
             continue
         inputs, outputs = (look_up_rows([row], space) for row in (before, after))
-        both = (inputs >= 0) & (outputs >= 0)
-        pairs.append((inputs[both], outputs[both]))
+        told = (inputs >= 0) & ~space.is_shape[inputs]
+        pairs.append((inputs[told], outputs[told]))
+        running += len(inputs)
     if len(misfits) > MISFITS * len(pairs):
         raise InvalidValueError(
             f"expected the same separators, with as many words, in a release as in its original, "
@@ -263,7 +280,7 @@ def aligned(
             "left out",
             *(len(misfits), len(pairs)),
         )
-    return pairs
+    return pairs, running
 
 
 def _like(row: Row | None, release: Any, reader: RowReader) -> Row | None:
@@ -291,7 +308,8 @@ def averaging(
     equal to an earlier one in every word is the same release, and tells nothing new. Against
     ``memoize="user"`` a better adversary would also count how often a released word comes.
 
-    Counted are the words that the space has. One that the adversary's prior lacks is never guessed.
+    Counted are the words that `reconstruct_texts` counts. One that the adversary's prior lacks is
+    never guessed.
 
     Args:
         adversary: Of the mechanism with which the texts were released.
@@ -310,17 +328,17 @@ def averaging(
             more than a tenth of the rows of a release do not fit, or no word is in the space.
     """
     space = adversary.mechanism.space
-    by_row = zip(*(aligned(adversary, originals, released) for released in releases), strict=True)
+    by_row = zip(*(aligned(adversary, originals, each)[0] for each in releases), strict=True)
     pairs = [*zip(*(row for row in by_row if all(row)), strict=True)]
     if not pairs or not any(len(before) for before, _ in pairs[0]):
         raise InvalidValueError(
             f"expected releases of texts with words of the space, got {len(pairs)} releases of "
             f"{len(originals)} texts without one"
         )
-    inputs, *others = (np.concatenate([before for before, _ in each]) for each in pairs)
-    if not all(np.array_equal(inputs, each) for each in others):
-        raise InvalidValueError("expected releases whose words are all of the space")
+    inputs = np.concatenate([before for before, _ in pairs[0]])
     outputs = [np.concatenate([after for _, after in each]) for each in pairs]
+    if any((each < 0).any() for each in outputs):
+        raise InvalidValueError("expected releases whose words are all of the space")
     counts = [len(outputs)] if counts is None else list(counts)
     if not counts or not all(1 <= count <= len(outputs) for count in counts):
         raise InvalidValueError(

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from hf_dxprivacy.results import Results
 
 PICTURES = (".png", ".svg", ".pdf")
+# Words of which laws that no formula gives are learned.
+DRAWN_WORDS = 2000
 
 
 def audit_arguments(parser: argparse.ArgumentParser) -> None:
@@ -217,8 +219,8 @@ def _reconstruction_arguments(parser: argparse.ArgumentParser) -> None:
         help="text from which the adversary knows how frequent words are, in the same column; by "
         "default the original, so that he knows the most",
     )
-    about = "the adversary guesses among the N most frequent words (%(default)s)"
-    add("--words", type=at_least(1), default=2000, metavar="N", help=about)
+    about = f"the adversary guesses among the N most frequent words (all; {DRAWN_WORDS} by draws)"
+    add("--words", type=at_least(1), metavar="N", help=about)
     about = "draws from each word, to learn laws that are not known exactly (%(default)s)"
     add("--draws", type=at_least(2), default=200, metavar="N", help=about)
     about = "the adversary also knows which words follow each other in the text of --prior"
@@ -236,12 +238,15 @@ def reconstruction(args: argparse.Namespace) -> None:
     The adversary knows the space, the mechanism, epsilon and how frequent each word is, and guesses
     the most probable word (Bayes' rule; exact for the exponential mechanisms hierarchical,
     calibrated, tem and krr, learned from draws for the others). "unchanged" is the share of words
-    that stayed. The texts must have been privatized without --oov drop. Of a release over a pool of
-    sentences, by text and without --refill, the entry of each text is guessed instead.
+    that stayed. Both are of the words that the space has, "counted" is their share of all words;
+    numbers and names that are drawn anew are left out. The texts must have been privatized without
+    --oov drop. Of a release over a pool of sentences, by text and without --refill, the entry of
+    each text is guessed instead.
     """
     from hf_dxprivacy.audit import BayesAdversary, BigramModel, reconstruct_texts
     from hf_dxprivacy.randomness import keyed_generator
     from hf_dxprivacy.results import Results
+    from hf_dxprivacy.sentences import is_pool
 
     originals = _read_texts(args, args.original, args.text_column)
     known = _read_texts(args, args.prior, args.text_column) if args.prior else originals
@@ -262,13 +267,22 @@ def reconstruction(args: argparse.Namespace) -> None:
     _show(args, results, "top-1")
     about = f"by one who knows how often each occurs in {args.prior or args.original}"
     say(f"top-1, top-10: share guessed right with one guess, with ten, {about}", more=True)
+    told, of_all = (results.where(metric=name)[0] for name in ("unchanged", "counted"))
+    about = f"all are shares of {told.repeats:,}"
+    if is_pool(args.space):
+        say(f"{about} texts that the encoder knows, {of_all.value:.1%} of the texts", more=True)
+    else:
+        left = "left out are words that it lacks, and numbers and names, which are drawn anew"
+        share = f"{of_all.value:.1%} of the {of_all.repeats:,} in the texts"
+        say(f"{about} words that the space has, {share}; {left}", more=True)
 
 
 def _laws_and_prior(args: argparse.Namespace, known: list[str]) -> tuple[list[Any], dict[str, int]]:
     """Return what was released by at each epsilon, and the most frequent inputs in known texts."""
-    from hf_dxprivacy.mechanisms import create_mechanism
+    from hf_dxprivacy.mechanisms import ExactMechanism, create_mechanism
     from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
     from hf_dxprivacy.sentences import SentencePool, is_pool
+    from hf_dxprivacy.spaces.lookup import look_up_rows
     from hf_dxprivacy.text import RowReader
 
     make: Callable[..., Any]
@@ -282,12 +296,18 @@ def _laws_and_prior(args: argparse.Namespace, known: list[str]) -> tuple[list[An
         make, counts = partial(SentencePrivatizer, pool), Counter(known)
     else:
         space, options = load_space(args)
-        make, reader = partial(create_mechanism, space=space), RowReader()
-        words = (word.lower() for text in known for word in reader.read_text(text).words)
-        counts = Counter(word for word in words if word in space)
+        make, read = partial(create_mechanism, space=space), RowReader().read_text
+        ids = (row for text in known for row in look_up_rows([read(text)], space).tolist())
+        counts = Counter(space.words[row] for row in ids if row >= 0 and not space.is_shape[row])
     with usage():
         laws = [make(args.mechanism, epsilon=epsilon, **options) for epsilon in args.epsilon]
-    return laws, dict(counts.most_common(args.words))
+    exact = all(isinstance(getattr(law, "mechanism", law), ExactMechanism) for law in laws)
+    prior = dict(counts.most_common(args.words or (None if exact else DRAWN_WORDS)))
+    if len(prior) < len(counts):
+        share = f"{sum(prior.values()) / counts.total():.1%} of all occurrences"
+        told = f"{len(prior):,} of {len(counts):,}, which are {share}"
+        say(f"the most frequent {told}, are guessed, others never; --words N takes more")
+    return laws, prior
 
 
 def _language_model(name: str) -> "MaskedWordModel":

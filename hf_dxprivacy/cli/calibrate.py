@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from hf_dxprivacy.report import Sweep
 
 TABLES = (".csv", ".json", ".parquet")
+GUESSED = (
+    "An attacker who knows how often each occurs guesses more often than N_w says;\n"
+    f"{PROGRAM} audit reconstruction tells how often on your texts"
+)
 
 OPEN_TO_OTHERS = (
     "warning: {host} is not the loopback address: others may reach this page. What they paste "
@@ -60,9 +64,11 @@ def calibrate(args: argparse.Namespace) -> None:
       hf-dxprivacy calibrate ./pool --mechanism hierarchical --local-epsilon 8 10 12 15
 
     N_w is the probability that a word stays, S_w the number of words it may become. A word is
-    hidden well where N_w is small and S_w is large; a text stays useful where they are not. The
-    local epsilon bounds the log-ratio of any two inputs. Of a pool of sentences, the same is shown
-    of its sentences, each of which stands for the texts that are nearest to it.
+    hidden better where N_w is small and S_w is large; a text stays useful where they are not. An
+    attacker who knows how often words occur guesses more often than N_w says: see 'audit
+    reconstruction'. The local epsilon bounds the log-ratio of any two inputs. Of a pool of
+    sentences, the same is shown of its sentences, each of which stands for the texts that are
+    nearest to it.
 
     The exponential mechanisms (hierarchical, calibrated, tem, krr) are measured exactly, the others
     by draws. With --max-nw or --min-sw the largest of the epsilons is named at which every word
@@ -143,7 +149,7 @@ def _table(found: "Sweep") -> str:
     how = "exactly" if found.statistics.exact else f"by {found.statistics.runs:,} draws of each"
     about = f"{len(found.statistics.words):,} {found.entries}, {how}"
     kept = f"N_w: how often one of them stays; S_w: {found.spread_name}"
-    return "\n".join([*lines, about, kept])
+    return "\n".join([*lines, about, kept, GUESSED])
 
 
 def demo_arguments(parser: argparse.ArgumentParser) -> None:

@@ -28,6 +28,7 @@ from hf_dxprivacy.evaluation.comparison import (
     BY_DRAWS,
     EXACT,
     FALSE,
+    FIGURES,
     NOTHING_LEARNED,
     Compared,
     Comparison,
@@ -163,7 +164,8 @@ def compare(
     pools = builtin_pools() if pools is None else pools
     bounds = QUICK_BOUNDS if quick else BOUNDS
     chosen = list(candidates(space, mechanisms, epsilon, pools, others, seed, bounds))
-    settings = repr((effort, model, named, releases))
+    # What figures are is among them, so that none is kept beside others of the same name.
+    settings = repr((FIGURES, effort, model, named, releases))
     about = {"data": material.digest, "settings": settings, "seed": seed}
     kept = None if resume is None else Checkpoint(resume, about)
     found = []
@@ -340,9 +342,11 @@ def _comparison(
                 "the author attack fails on the originals already, so that its failure on a "
                 "release says nothing"
             )
+    if any("b1" in row.figures for row in rows[1:]):
+        about.append(bench.guessed)
     if bench.unknown_share > UNKNOWN:
         notes.append(
-            f"the space lacks {bench.unknown_share:.0%} of the words: is it of their language?"
+            f"the space lacks {bench.unknown_share:.1%} of the words: is it of their language?"
         )
     if drawn := dict.fromkeys(row.mechanism for row in rows if row.is_lower_bound("b1")):
         notes.append(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, a_kind, describe_columns
-from hf_dxprivacy.text import RowReader
+from hf_dxprivacy.text import RowReader, TextRow
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -192,7 +192,6 @@ def _rows(count: int) -> str:
     return f"{count:,} row{'s' if count != 1 else ''}"
 
 
-def words_of(texts: Iterable[str]) -> list[list[str]]:
-    """Return the words of each text in lower case."""
-    reader = RowReader()
-    return [[word.lower() for word in reader.read_text(text).words] for text in texts]
+def rows_of(texts: Iterable[str]) -> list[TextRow]:
+    """Return the words of each text."""
+    return [*map(RowReader().read_text, texts)]

@@ -17,11 +17,13 @@ from hf_dxprivacy.audit import author_attribution, membership_inference
 from hf_dxprivacy.audit.inputs import blocks
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.evaluation.candidates import running_words
-from hf_dxprivacy.evaluation.material import Material, words_of
+from hf_dxprivacy.evaluation.material import Material, rows_of
 from hf_dxprivacy.evaluation.tasks import averaged_vectors
 from hf_dxprivacy.results import EXTRA, Interval, mean_interval, share_interval
 from hf_dxprivacy.sentences import SentenceEncoder
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.spaces.lookup import look_up_rows
+from hf_dxprivacy.text import TextRow
 
 # Parts of the texts, each tested by a model that the others trained.
 PARTS = 5
@@ -156,8 +158,13 @@ class Bench:
     seed: int
 
     @lazy_property
-    def _words(self) -> list[list[str]]:
-        return words_of(self._of_sample(self.material.texts))
+    def _words(self) -> list[TextRow]:
+        return rows_of(self._of_sample(self.material.texts))
+
+    @lazy_property
+    def _ids(self) -> NDArray[np.int64]:
+        """Rows of the space of all words, as privatizers look them up."""
+        return look_up_rows(self._words, self.space)
 
     @lazy_property
     def median_words(self) -> float:
@@ -166,16 +173,24 @@ class Bench:
 
     @lazy_property
     def frequencies(self) -> dict[str, float]:
-        """How often each word that the space has occurs in the sample, the most frequent first."""
-        counts = Counter(word for words in self._words for word in words).most_common()
-        known = [(word, float(n)) for word, n in counts if word in self.space]
-        return dict(known[: self.effort.guessed])
+        """How often the most frequent words that the space has occur in the sample."""
+        told = self._ids[self._ids >= 0]
+        # Numbers and names are drawn anew: to guess a shape is not to guess the word.
+        counts = Counter(told[~self.space.is_shape[told]].tolist())
+        return {self.space.words[k]: float(n) for k, n in counts.most_common(self.effort.guessed)}
 
     @lazy_property
     def unknown_share(self) -> float:
-        """Share of running words that the space lacks."""
-        words = [word for words in self._words for word in words]
-        return float(np.mean(self.space.ids(words) < 0)) if words else 0.0
+        """Share of running words that the space lacks, as the report of `privatize` has it."""
+        return float(np.mean(self._ids < 0)) if len(self._ids) else 0.0
+
+    @property
+    def guessed(self) -> str:
+        """What b1 and b10 are shares of."""
+        share = sum(self.frequencies.values()) / max(len(self._ids), 1)
+        most = f"the {len(self.frequencies):,} most frequent words that the space has"
+        about = f"b1 and b10 are of {most}, {share:.1%} of running words; numbers are not guessed"
+        return f"{about}, and {self.unknown_share:.1%} of running words are not in the space"
 
     def inputs(self, unit: str) -> list[str]:
         """Return words of the space with their nearest, or texts of the sample, to draw for."""
@@ -222,16 +237,20 @@ class Bench:
 
     def _kept(self, released: list[str]) -> Found:
         """Compare words place by place, in texts that have as many as before."""
-        pairs = list(zip(self._words, words_of(self._of_sample(released)), strict=True))
+        pairs = list(zip(self._words, rows_of(self._of_sample(released)), strict=True))
         lengths = np.array([len(before) for before, _ in pairs])
         same = lengths == [len(after) for _, after in pairs]
         some = [pair for pair, fits in zip(pairs, same, strict=True) if fits]
-        before, after = ([word for pair in some for word in pair[side]] for side in (0, 1))
+        rows = [[pair[side] for pair in some] for side in (0, 1)]
+        before, after = ([word.lower() for row in each for word in row] for each in rows)
         if same.mean() < ALIGNED or not before:
             return {}
-        stays = np.array([a == b for a, b in zip(before, after, strict=True)])
-        first, second = self.space.ids(before), self.space.ids(after)
-        known = ~stays & (first >= 0) & (second >= 0)
+        first, second = (look_up_rows(each, self.space) for each in rows)
+        # A number that was drawn anew is another one; a word without its accents is not.
+        told = (first >= 0) & ~self.space.is_shape[first]
+        stays = (first == second) & told
+        stays |= [a == b for a, b in zip(before, after, strict=True)]
+        known = ~stays & told & (second >= 0)
         near = np.zeros(len(stays), dtype=np.bool_)
         near[known] = self._near(first[known], second[known])
         owners = np.repeat(np.flatnonzero(same), lengths[same])

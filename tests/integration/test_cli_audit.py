@@ -103,7 +103,47 @@ def test_reconstruction_by_space_and_mechanism(
     assert much > 0.95
     assert little < 0.05 < guessed
     assert {r.repeats for r in found} == {AUTHORS * EACH * 30}
+    assert values(found, "counted") == [1.0, 1.0]
     assert "who knows how often each occurs in mail.csv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("José García visited China's doctor", 5), ("Zoë didn’t pay 12.75 zxqy", 3)]
+)
+def test_the_adversary_is_never_below_unchanged(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    words: int,
+) -> None:
+    """He looks words up as privatizers do, by accents, possessives, apostrophes and shapes."""
+    monkeypatch.chdir(tmp_path)
+    Path("in.csv").write_text("text\n" + f"{text}\n" * 60, encoding="utf-8")
+    how = ("--space", "english", "--mechanism", "hierarchical")
+    for epsilon in ("1.5", "12"):
+        output = ("--output", f"{epsilon}.csv", "--epsilon", epsilon, "--seed", "3", "--quiet")
+        assert main(["privatize", "in.csv", *how, *output]) == 0
+    found = audit(
+        tmp_path, "reconstruction", "in.csv", "1.5.csv", "12.csv", "--epsilon", "1.5", "12", *how
+    )
+    (little, much), guessed = values(found, "unchanged"), values(found, "top-1")
+    assert little < guessed[0]
+    assert 0.95 < much <= guessed[1]
+    assert {r.repeats for r in found.where(metric="top-1")} == {60 * words}
+    share = words / len(text.split())
+    assert values(found, "counted") == [share] * 2
+    said = f"{60 * words} words that the space has, {share:.1%} of the {60 * len(text.split())}"
+    assert said in capsys.readouterr().err
+
+
+def test_every_word_is_guessed_where_the_law_is_known(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    how = ("mail.csv", *BOTH, "--mechanism", "tem", "--space", "space")
+    few = audit(tmp_path, "reconstruction", *how, "--words", "20")
+    assert "the most frequent 20 of 180, which are " in capsys.readouterr().err
+    assert values(few, "top-1")[1] < 0.5 < values(few, "unchanged")[1]
 
 
 def test_reconstruction_with_a_prior_and_a_language_model(folder: Path, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_a_table_with_a_row_for_each_epsilon_is_printed(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert calibrate("--mechanism", "tem", "--epsilon", "9", "3") == 0
-    above, head, first, second, about, kept = capsys.readouterr().out.splitlines()
+    above, head, first, second, about, kept, *guessed = capsys.readouterr().out.splitlines()
     assert head.split() == [name.split()[-1] for name in HEADINGS]
     assert above.split() == "certified local ε·d N_w N_w N_w S_w S_w S_w".split()
     assert max(map(len, (above, head, first, second))) < 80
@@ -49,6 +49,11 @@ def test_a_table_with_a_row_for_each_epsilon_is_printed(
         "N_w: how often one of them stays; S_w: outputs that together hold 95% of the probability"
     )
     assert kept == said
+    assert " ".join(guessed) == (
+        "An attacker who knows how often each occurs guesses more often than N_w says; "
+        "hf-dxprivacy audit reconstruction tells how often on your texts"
+    )
+    assert max(map(len, guessed)) < 80
     assert calibrate("--mechanism", "tem", "--epsilon", "9", "3", "--max-nw", "0.99") == 0
     printed = capsys.readouterr()
     (answer,) = re.findall(r"ε = (\S+) for 'tem'", printed.out)
@@ -86,6 +91,7 @@ def test_the_report_says_which_epsilon_meets_the_target(
     page = Path("report.html").read_text()
     assert "ε = 0.2 for &#39;tem&#39;: N_w ≤ 0.5" in page
     assert page.count("<img ") == 3
+    assert "occur guesses more often than N_w says" in page
 
 
 def test_a_target_that_is_missed_is_an_error_after_the_table(
@@ -93,7 +99,7 @@ def test_a_target_that_is_missed_is_an_error_after_the_table(
 ) -> None:
     assert calibrate("--mechanism", "tem", "--epsilon", "50", "--min-sw", "400") == 1
     printed = capsys.readouterr()
-    assert len(printed.out.splitlines()) == 5
+    assert len(printed.out.splitlines()) == 7
     assert re.search("no ε that was tried .* meets S_w ≥ 400", printed.err)
 
 

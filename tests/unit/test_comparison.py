@@ -90,6 +90,23 @@ def test_krr_is_exactly_as_its_law_says(found: Comparison) -> None:
     assert row.claim.startswith("ε = 6 per unit of")
 
 
+def test_words_are_looked_up_as_privatizers_do_and_redrawn_numbers_do_not_stay() -> None:
+    space = EmbeddingSpace.from_pretrained("english")
+    texts = [f"José García visited China's doctor {k}.5 zxqy" for k in range(1000, 1060)]
+    data = Dataset.from_dict({"text": texts})
+    found = run(data, space, mechanisms=["krr"], epsilon=40.0, label_column=None)
+    plain, row = found.rows
+    assert plain.figures["stays"].value == 1.0
+    assert row.figures["stays"].value == pytest.approx(5 / 7, abs=0.01)
+    assert row.figures["b1"].value > 0.999
+    privatizer = DxPrivatizer(space, "krr", 40.0)
+    privatizer.privatize(texts)
+    assert privatizer.unknown_share == pytest.approx(1 / 7)
+    (about,) = (line for line in found.about if line.startswith("b1 and b10"))
+    assert "the 5 most frequent words that the space has, 71.4% of running words" in about
+    assert about.endswith("14.3% of running words are not in the space")
+
+
 def test_labels_and_authors_that_are_mixed_up_leave_everything_at_chance(
     euclidean_space: EmbeddingSpace,
 ) -> None:

@@ -13,6 +13,7 @@ from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.results import share_interval
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.text.shapes import FAMILIES
 
 RNG = np.random.default_rng
 SURE = 1 - 1e-6
@@ -192,7 +193,36 @@ def test_words_of_texts_are_guessed_as_often_as_expected(
         interval = share_interval(round(result.value * result.repeats), result.repeats, SURE)
         assert interval.low < expected.where(metric=metric)[0].value < interval.high
     assert found[0].repeats == 200 * 50
+    (counted,) = found.where(metric="counted")
+    assert (counted.value, counted.repeats) == (pytest.approx(50 / 51), 200 * 51)
     assert found.where(metric="unchanged")[0].value < found.where(metric="top-1")[0].value
+
+
+@pytest.fixture(scope="module")
+def shaped(euclidean_space: EmbeddingSpace) -> EmbeddingSpace:
+    """Return words with shapes among them."""
+    return euclidean_space.with_shapes(dict.fromkeys(FAMILIES, euclidean_space.words[40:60]))
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 4.0, 200.0])
+def test_redrawn_numbers_are_neither_kept_nor_guessed(
+    shaped: EmbeddingSpace, epsilon: float
+) -> None:
+    texts = [["waaa", f"{k}", "waab", f"{k}.5", "Waac", "zzz"] for k in range(1000, 1200)]
+    mechanism = create_mechanism("tem", shaped, epsilon)
+    # Most words are numbers: who guessed their shape would never be right.
+    prior = {"<number:4>": 9.0, "<decimal>": 9.0, "waaa": 1.0, "waab": 1.0, "waac": 1.0}
+    adversary = BayesAdversary(mechanism, prior)
+    released = DxPrivatizer(shaped, mechanism, seed=2).privatize(texts)
+    found = reconstruct_texts(adversary, texts, released)  # type: ignore[arg-type]
+    guessed, _, same, counted = found
+    assert [(r.metric, r.repeats) for r in (guessed, same, counted)] == [
+        ("top-1", 600), ("unchanged", 600), ("counted", 1200)
+    ]  # fmt: skip
+    assert counted.value == 0.5
+    assert guessed.high >= max(same.value, 1 / 3)
+    if epsilon == 200.0:
+        assert same.value == 1.0
 
 
 def test_texts_of_another_length_are_refused_without_quoting_them(
