@@ -106,9 +106,10 @@ def attack(plain: Texts, released: Texts, privatizer: DxPrivatizer) -> str:
     random.Random(0).shuffle(same)
     attacked = set(same[:ATTACKED])
     known = [text for at, text in enumerate(plain) if at not in attacked]
-    counts = Counter(word.lower() for text in known for word in READER.read_text(text))
-    usual = [item for item in counts.most_common() if item[0] in privatizer.space]
-    adversary = BayesAdversary(privatizer.mechanism, dict(usual[:CANDIDATES]))
+    space = privatizer.space
+    ids = look_up_rows([READER.read_text(text) for text in known], space)
+    usual = Counter(space.words[row] for row in ids[ids >= 0].tolist()).most_common(CANDIDATES)
+    adversary = BayesAdversary(privatizer.mechanism, dict(usual))
     shares = [
         reconstruct_texts(
             adversary,

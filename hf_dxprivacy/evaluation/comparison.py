@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 # Figures by their names in tables and files, with what they are.
 FIGURES = {
     "stays": "share of running words that come out as they were, but for case and accents",
-    "near": "share of the changed words that the space has that became one of their 100 nearest",
+    "near": "of the changed words that the space has, share that became one of their 100 nearest",
     "kept": "share of the words of a text that stay or are near",
     "trained": "accuracy on originals of a classifier that the release trained",
     "read": "accuracy on the release of a classifier that originals trained",
     "both": "accuracy on the release of a classifier that the release trained",
     "similarity": "cosine of a text and its release, by the encoder",
     "readability": "perplexity of the release over that of the originals; 1 reads as well",
-    "b1": "share that the Bayes adversary guesses of the most frequent words that the space has",
+    "b1": "of the most frequent words that the space has, share that the Bayes adversary guesses",
     "b10": "the same with ten guesses",
     "author": "share of texts whose author is found by one who has others as they were written",
     "author_adaptive": "the same by one who has privatized these others",
