@@ -10,6 +10,7 @@ from typing import Any
 
 import datasets
 import numpy as np
+import pandas as pd
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, IterableDataset, Sequence, Value
 from datasets.fingerprint import Hasher
@@ -95,6 +96,11 @@ def check(rows: Any, result: Any, space: EmbeddingSpace, out: str = "text") -> N
     assert any(a[out] != b["text"] for a, b in zip(new, old, strict=True)), "nothing was replaced"
 
 
+def needs_typed_strings(fmt: str | None) -> None:
+    if fmt == "pandas" and pd.__version__ < "3":
+        pytest.skip("of rows without a text pandas 2 tells `datasets` no type")
+
+
 # Dataset
 
 
@@ -104,6 +110,8 @@ def check(rows: Any, result: Any, space: EmbeddingSpace, out: str = "text") -> N
 def test_formats(
     rows: Dataset, privatizer: DxPrivatizer, fmt: str | None, batched: bool, with_indices: bool
 ) -> None:
+    if not batched:
+        needs_typed_strings(fmt)
     rows = without_missing_numbers(rows) if fmt in ("numpy", "pandas") else rows
     mapped = rows.with_format(fmt).map(
         privatizer, batched=batched, with_indices=with_indices, batch_size=4
@@ -124,6 +132,7 @@ def test_a_new_column(
     rows: Dataset, euclidean_space: EmbeddingSpace, fmt: str | None, batched: bool
 ) -> None:
     """Rows without any text come first: no type can be inferred from them."""
+    needs_typed_strings(fmt)
     rows = rows.select_columns(["id", "text"]).select([1, 1, 1, 1, 0, 3, 1])
     privatizer = DxPrivatizer(euclidean_space, "laplace", 2.0, output_column="private")
     # A dict of lists has no types, so here `datasets` needs to be told, and says so.

@@ -61,7 +61,7 @@ class Placed:
         address, mapped = vectors.ctypes.data, vectors
         while mapped is not None and not isinstance(mapped, numpy.memmap):
             mapped = mapped.base
-        place = [address, mapped is not None, id(self.privatizer.mechanism)]
+        place = [address, int(mapped is not None), id(self.privatizer.mechanism)]
         return {"pid": [os.getpid()] * len(batch["text"]), "place": [place] * len(batch["text"])}
 """
 

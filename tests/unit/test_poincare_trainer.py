@@ -1,5 +1,6 @@
 """Training in the Poincaré ball on hierarchies small enough to know the answer."""
 
+import importlib
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -158,13 +159,15 @@ def test_alias_table_holds_the_distribution() -> None:
     assert len(alias_table(np.ones(3)).alias) == 0
 
 
-def test_what_was_compiled_is_kept_where_there_is_a_folder_for_it(tmp_path: Path) -> None:
+def test_what_was_compiled_is_kept_where_there_is_a_folder_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = "def twice(x):\n    return 2 * x\n"
-    (tmp_path / "module.py").write_text(source)
-    kept: dict[str, Any] = {}
-    exec(compile(source, str(tmp_path / "module.py"), "exec"), kept)
+    (tmp_path / "doubling.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    kept = importlib.import_module("doubling")
     for run in range(2):
-        twice: Any = kernels.compiled()(kept["twice"])
+        twice: Any = kernels.compiled()(kept.twice)
         assert twice(3) == 6
         assert sum(twice.stats.cache_hits.values()) == run
     # What comes from no file has no folder either.
