@@ -278,7 +278,8 @@ def aligned(
         logger.warning(
             "%d of %d releases have other words or separators when they are split again, and are "
             "left out",
-            *(len(misfits), len(pairs)),
+            len(misfits),
+            len(pairs),
         )
     return pairs, running
 

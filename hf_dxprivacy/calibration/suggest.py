@@ -349,7 +349,15 @@ def suggest_epsilon(
     exact = isinstance(found, ExactMechanism)
     unseen = 1.0 - level ** (1.0 / len(ids)) if len(ids) < len(space) else 0.0
     return Suggestion(
-        *(found.epsilon, mechanism, targets, worst, len(ids), exact, confidence, unseen, above),
+        found.epsilon,
+        mechanism,
+        targets,
+        worst,
+        len(ids),
+        exact,
+        confidence,
+        unseen,
+        above,
         space.entries,
     )
 

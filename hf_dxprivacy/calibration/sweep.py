@@ -426,6 +426,10 @@ def suggest_lambda(
     near = [i for i, value in enumerate(losses) if value <= (1.0 + margin) * min(losses)]
     chosen = next((i for i in near if not i or is_surely_better(steps[i])), 0)
     return LambdaSuggestion(
-        *(grid[chosen], steps[chosen].mechanism.epsilon, by, worst),
-        *(dict(zip(grid, figures, strict=True)), tuple(steps)),
+        grid[chosen],
+        steps[chosen].mechanism.epsilon,
+        by,
+        worst,
+        dict(zip(grid, figures, strict=True)),
+        tuple(steps),
     )

@@ -205,7 +205,9 @@ def number(
 
 positive = number(float, "a finite number above zero", lambda value: 0 < value < math.inf)
 an_epsilon = number(
-    *(float, "a finite number above zero", lambda value: 0 < value < math.inf),
+    float,
+    "a finite number above zero",
+    lambda value: 0 < value < math.inf,
     hint="; with hierarchical begin with 1.5",
 )
 share = number(float, "a number between 0 and 1", lambda value: 0 < value < 1)

@@ -93,7 +93,8 @@ def calibrate(args: argparse.Namespace) -> None:
     try:
         if args.max_nw is not None or args.min_sw is not None:
             suggestion = suggest_epsilon(
-                *(space, args.mechanism),
+                space,
+                args.mechanism,
                 max_nw=args.max_nw,
                 min_sw=args.min_sw,
                 words=found.statistics.words,

@@ -95,7 +95,8 @@ def pool(args: argparse.Namespace) -> None:
         held_back = as_texts(cells, args.held_back, args.text_column)
     given = {"source": args.source, "licence": args.license, "language": args.language}
     made = SentencePool.from_sentences(
-        *(sentences, encoder),
+        sentences,
+        encoder,
         labels=None if labels is None else [labels[at] for at in of_text],
         dimensions=args.dimensions,
         method=args.method,

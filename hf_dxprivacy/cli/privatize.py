@@ -176,8 +176,12 @@ def privatize(args: argparse.Namespace) -> None:
     _check_options(args, by_sentence)
     with usage():
         source = readers.find_input(
-            *(args.input, args.format, not args.no_quotes),
-            *(args.delimiter, args.subset, args.split),
+            args.input,
+            args.format,
+            not args.no_quotes,
+            args.delimiter,
+            args.subset,
+            args.split,
         )
         target = writers.find_format(args.output, source)
     report_path = _check_places(args, source)
@@ -199,7 +203,10 @@ def privatize(args: argparse.Namespace) -> None:
             else writers.replacing(Path(args.output), overwrite=args.overwrite)
         ) as file:
             outcome = job.privatize_rows(
-                *(privatizer, reader, file, target),
+                privatizer,
+                reader,
+                file,
+                target,
                 batch_size=args.batch_size,
                 num_proc=args.num_proc,
             )
@@ -379,7 +386,9 @@ def _sentence_privatizer(args: argparse.Namespace, columns: "Columns") -> "Texts
         epsilon = local_epsilon(args.mechanism, spaces, args.local_epsilon, options)
     with usage():
         return SentencePrivatizer(
-            *(pool, args.mechanism, epsilon),
+            pool,
+            args.mechanism,
+            epsilon,
             unit=args.unit,
             text_column=args.text_column,
             output_column=columns.output,
@@ -403,7 +412,9 @@ def _word_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPriv
         epsilon = local_epsilon(args.mechanism, [space], args.local_epsilon, options)
     with usage():
         privatizer = DxPrivatizer(
-            *(space, args.mechanism, epsilon),
+            space,
+            args.mechanism,
+            epsilon,
             text_column=args.text_column,
             output_column=columns.output,
             roles=args.roles,

@@ -141,7 +141,10 @@ def compare(
     if not isinstance(space, EmbeddingSpace):
         space = EmbeddingSpace.from_pretrained(space)
     material = prepare(
-        *(dataset, text_column, label_column, user_column),
+        dataset,
+        text_column,
+        label_column,
+        user_column,
         rows=effort.rows,
         words=effort.words,
         users=effort.users,
@@ -158,8 +161,13 @@ def compare(
         encoder = TransformersEncoder(encoder)
     learner = create_learner(model, space, len(material.labels), seed % (1 << 31))
     bench = Bench(
-        *(material, space, effort, learner if material.labels else None),
-        *(encoder, NgramModel.load(), seed),
+        material,
+        space,
+        effort,
+        learner if material.labels else None,
+        encoder,
+        NgramModel.load(),
+        seed,
     )
     pools = builtin_pools() if pools is None else pools
     bounds = QUICK_BOUNDS if quick else BOUNDS

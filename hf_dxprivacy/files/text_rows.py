@@ -227,7 +227,10 @@ def read_jsonl(lines: Lines, source: "Input", columns: "Columns") -> _Text:
             logger.warning(
                 "%s: %d of %d rows lack %s; whatever they hold under other keys is RELEASED AS IT "
                 "IS, as the other columns are",
-                *(lines.name, without, count, " or ".join(map(repr, columns.text))),
+                lines.name,
+                without,
+                count,
+                " or ".join(map(repr, columns.text)),
             )
 
     return None, rows(), lambda group: group

@@ -155,7 +155,8 @@ def write_space_card(
     if isinstance(text, str):
         atomic_write(folder / file, [text.encode()])
     card = space_card(
-        *(config, digest),
+        config,
+        digest,
         commit=commit,
         license=license,
         name=name,
@@ -244,7 +245,10 @@ def space_card(
     return _card(
         "space.md",
         [*SPACE_TAGS, "poincare-embeddings"] if ball else SPACE_TAGS,
-        *(license, name, provenance, licence_file),
+        license,
+        name,
+        provenance,
+        licence_file,
         header={
             "language": provenance["language"] if codes else None,
             "base_model": model if is_model else None,

@@ -165,7 +165,9 @@ class ReleasedDataset(Publishable):
             logger.warning(
                 "all that was released is from a %s under %s, which forbids commercial use, and "
                 "the licence %r does not; the card names both",
-                *(self._kind, " and ".join(self.space_licences), chosen),
+                self._kind,
+                " and ".join(self.space_licences),
+                chosen,
             )
         atomic_write(folder / CROISSANT, [to_json(self._croissant(license, name, files))])
         atomic_write(folder / README, [card.encode()])

@@ -162,7 +162,10 @@ class PresidioSelector(ToolSelector):
         configuration = getattr(engine, "ner_model_configuration", None)
         pipelines = getattr(engine, "nlp", None) or {}
         return digest(
-            *(type(engine).__qualname__, configuration and vars(configuration), recognizers),
+            type(engine).__qualname__,
+            configuration and vars(configuration),
+            recognizers,
             {language: nlp and pipeline_digest(nlp) for language, nlp in pipelines.items()},
-            *(vars(tool.context_aware_enhancer), tool.default_score_threshold),
+            vars(tool.context_aware_enhancer),
+            tool.default_score_threshold,
         )

@@ -72,7 +72,9 @@ def certify(
             logger.warning(
                 "calibrating ε = %s for a space of %d words, which is remembered: roughly %.0f s "
                 "of processor time; mechanism 'tem' starts at once",
-                *(asked, len(space), seconds),
+                asked,
+                len(space),
+                seconds,
             )
         floor = truncation_weight(len(space), beta)
         known |= privacy_curve(space, missing, floor, progress=progress)

@@ -235,7 +235,9 @@ class TextPath:
             logger.warning(
                 "the first %d texts at %r are of none of the roles %s, and are RELEASED AS THEY "
                 "ARE; are the roles spelled as in the data?",
-                *(self.left, self.path, listed(self.roles or ())),
+                self.left,
+                self.path,
+                listed(self.roles or ()),
             )
 
 

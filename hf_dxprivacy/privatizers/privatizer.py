@@ -501,7 +501,10 @@ class Privatizer(SetOnce, Publishable, Shown):
         # The card is about what is loaded from here, which has no seed or key.
         guarantee = str(self.with_noise(None).guarantee)
         cards.write_card(
-            *(folder, "privatizer", shown, guarantee),
+            folder,
+            "privatizer",
+            shown,
+            guarantee,
             license=license,
             name=name,
             provenance=self.space.provenance,

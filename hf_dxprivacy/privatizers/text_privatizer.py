@@ -144,7 +144,7 @@ class DxPrivatizer(Privatizer):
         if index != FLAT:
             options["index"] = index
         noise = noise_source(seed, memoize, key)
-        self._set_up(*(space, mechanism, epsilon, options, device, noise), budget, ("word", "user"))
+        self._set_up(space, mechanism, epsilon, options, device, noise, budget, ("word", "user"))
         self._set_columns(text_column, output_column, user_column, roles)
         self.is_split_into_words = is_split_into_words
         if segmenter != WORDS:
@@ -208,8 +208,11 @@ class DxPrivatizer(Privatizer):
         bare = self.mechanism.guarantee
         selected = self._selection_disclosures
         disclosures = text_disclosures(
-            *(self.oov, self.case, len(self.stopwords)),
-            *(self.seed is not None, self.memoize),
+            self.oov,
+            self.case,
+            len(self.stopwords),
+            self.seed is not None,
+            self.memoize,
             unknown=self.mechanism.unknown_input,
             shapes=self.space.shapes,
             segmenter=None if self.segmenter == WORDS else self.segmenter,
@@ -363,7 +366,10 @@ class DxPrivatizer(Privatizer):
             name, read = str(path), partial(path.read, self._reader.read_text)
         rows, masks = self._select(row_ids.read(cells, name, read), batch)
         return EncodedText.encode(
-            *(name, rows, row_ids, self.mechanism.space),
+            name,
+            rows,
+            row_ids,
+            self.mechanism.space,
             stopwords=self.stopwords,
             oov=self.oov,
             case=self.case,

@@ -207,7 +207,7 @@ class TransformersEncoder(SentenceEncoder):
         # Now, since a call with truncation changes it.
         self._rules = self._tokenizer.backend_tokenizer.to_str()
         model, found = self.source.load(
-            *(transformers.AutoModel, "model"), output_loading_info=True, use_safetensors=True
+            transformers.AutoModel, "model", output_loading_info=True, use_safetensors=True
         )
         # A pooler that is not stored is random at each load, and is not used here.
         self._random = {name for name in found["missing_keys"] if name.startswith("pooler.")}

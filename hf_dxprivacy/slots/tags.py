@@ -178,5 +178,7 @@ def _report_labels(column: str, labels: tuple[str, ...], tags: tuple[str, ...]) 
     logger.warning(
         "no token of a batch has one of the labels %s in column %r, where the tags are %s: all its "
         "tokens are RELEASED AS THEY ARE; are the labels spelled as in the data?",
-        *(", ".join(map(repr, labels)), column, ", ".join(map(repr, tags[:NOTED_TAGS]))),
+        ", ".join(map(repr, labels)),
+        column,
+        ", ".join(map(repr, tags[:NOTED_TAGS])),
     )

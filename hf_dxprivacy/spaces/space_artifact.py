@@ -117,7 +117,11 @@ def load(
         remedy = "make it again with build_hierarchy"
         entry = _entry(config, TREE, path, remedy)
         parts[TREE.entry] = _read(
-            *(source, TREE, entry, space.digest, remedy),
+            source,
+            TREE,
+            entry,
+            space.digest,
+            remedy,
             partial(Hierarchy.from_tensors, size=len(space), entry=entry),
         )
     if index is not None:
@@ -128,10 +132,15 @@ def load(
                 f"{path}: the index is of kind {described['kind']!r}, not {index!r}; {remedy}"
             )
         parts[INDEX.entry] = _read(
-            *(source, INDEX, described, space.vectors_sha256, remedy),
+            source,
+            INDEX,
+            described,
+            space.vectors_sha256,
+            remedy,
             partial(
                 VectorIndex,
-                *(index, described["factory"]),
+                index,
+                described["factory"],
                 vectors=np.ascontiguousarray(space.vectors, dtype=np.float32),
                 quality=described["quality"],
                 faiss_version=described["faiss"],
@@ -142,7 +151,11 @@ def load(
         remedy = "make lists with space.build_neighbours(), or load without neighbour_lists="
         bounds = _entry(config, BOUNDS, path, remedy)
         parts[BOUNDS.entry] = _read(
-            *(source, BOUNDS, bounds, space.digest, remedy),
+            source,
+            BOUNDS,
+            bounds,
+            space.digest,
+            remedy,
             partial(DistanceBounds.from_tensors, size=len(space), entry=bounds),
         )
     space = space._with(**parts)
@@ -308,7 +321,8 @@ def _described(
     if not isinstance(medians, dict) or not all(map(str.isdecimal, medians)):
         raise InvalidValueError("expected neighbour_distances to map ranks to distances")
     require_within(
-        *(0.0, float("inf")),
+        0.0,
+        float("inf"),
         **{f"neighbour_distances[{rank}]": value for rank, value in medians.items()},
     )
     remembered = {

@@ -20,9 +20,9 @@ LIMITS = {
     # readability 900, mechanisms of other papers 750, posteriors 700, chats 550, the page 600,
     # adapters for other tools 1,150, released datasets 1,000, the faces of the command line 550,
     # counted pairs and other languages 500, checks of what a card certifies and of what a
-    # user may mistake 350.
-    "lines": 37_150,
-    "core lines": 18_100,  # goal: 9,000, without these
+    # user may mistake 500.
+    "lines": 37_400,
+    "core lines": 18_200,  # goal: 9,000, without these
     "core modules": 84,  # goal: 60
     "entries": 27,  # with adapters for other tools, and how results show in a notebook
     "layers": 9,  # the comparison reads audits and reports, and is above them
