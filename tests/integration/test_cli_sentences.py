@@ -220,6 +220,7 @@ def test_a_pool_is_made_of_public_texts(folder: Path, capsys: pytest.CaptureFixt
     printed = capsys.readouterr().err
     said = "40 sentences of 43 texts; left out: length 1, duplicates 1, personal data 1"
     assert all(part in printed for part in re.split(", |: ", said))
+    assert "warning: 40 sentences are few" in printed
     pool = SentencePool.from_pretrained("made")
     assert pool.sentences == tuple(SENTENCES)
     card = Path("made/README.md").read_text()

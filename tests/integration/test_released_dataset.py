@@ -158,12 +158,20 @@ FORMATS = [
 
 @pytest.mark.parametrize(("kind", "output", "more"), FORMATS)
 def test_a_released_file_is_pushed_as_it_is_and_loads(
-    hub: HubServer, folder: Path, kind: str, output: str, more: list[str]
+    hub: HubServer,
+    folder: Path,
+    kind: str,
+    output: str,
+    more: list[str],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     text = INPUTS[kind].replace(",", ";") if more == ["--delimiter", ";"] else INPUTS[kind]
     (folder / f"in.{kind}").write_text(text)
     privatize(f"in.{kind}", output, *more)
+    capsys.readouterr()
     assert push(output, REPO, "--description", "Made up.") == 0
+    said = "IN CLEAR, without any guarantee: 'n'"
+    assert (said in capsys.readouterr().err) == (kind != "txt")
     pushed, data = remote(hub), f"data/train.{output.removeprefix('out.')}"
     assert sorted(pushed) == sorted([*FILES, data])
     assert pushed[data] == (folder / output).read_bytes()
