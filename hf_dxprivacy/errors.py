@@ -97,7 +97,7 @@ def describe_columns(names: Sequence[str], wanted: str, what: str = "column") ->
         return f"the {what}s are {shown}{more}{did_you_mean(wanted, names)}"
     if len(names) <= 1:
         one = f"there is one {what}, whose name is not shown because it may be text"
-        near = did_you_mean(wanted, filter(_is_plain, names))
+        near = did_you_mean(wanted, filter(is_plain, names))
         return one.partition(",")[0] + near if near else one if names else "there is none at all"
     return f"there are {len(names)} {what}s, whose names are not shown because they may be text"
 
@@ -109,10 +109,11 @@ def describe_column(names: Sequence[str], at: int) -> str:
 
 def _are_plain(names: Sequence[str]) -> bool:
     """Tell whether there are several names and each is one word, as no text is."""
-    return len(names) > 1 and all(map(_is_plain, names))
+    return len(names) > 1 and all(map(is_plain, names))
 
 
-def _is_plain(name: str) -> bool:
+def is_plain(name: str) -> bool:
+    """Tell whether a name is one word, and so no text."""
     plain = name.replace("-", "_").replace(".", "_").isidentifier()
     return plain and len(name) <= _SHOWN_CHARACTERS
 

@@ -204,6 +204,7 @@ def reconstruct_texts(
         expected, seen, at = None, outputs, np.arange(len(outputs))
         if isinstance(language_model, BigramModel):
             likelihoods = adversary.distribution.likelihoods(outputs)
+            likelihoods[outputs < 0] = 1.0  # They say nothing of the word.
             expected = language_model.expectations(likelihoods)
         elif language_model is not None:
             first = [names[i] for i in adversary.guess(outputs)[:, 0].tolist()]

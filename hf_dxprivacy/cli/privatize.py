@@ -245,6 +245,7 @@ def _check_options(args: argparse.Namespace, by_sentence: bool) -> None:
 
 def _summarize(args: argparse.Namespace, outcome: "Outcome", privatizer: "TextsPrivatizer") -> None:
     """Say what was written, what became of the words, what is in clear, and what to do next."""
+    from hf_dxprivacy.errors import is_plain
     from hf_dxprivacy.files import job
     from hf_dxprivacy.privatizers.batch import WordCounts
     from hf_dxprivacy.privatizers.text_privatizer import NOTED_SHARE
@@ -276,13 +277,15 @@ def _summarize(args: argparse.Namespace, outcome: "Outcome", privatizer: "TextsP
         if bound := _bound_of_rows(args, outcome, privatizer):
             say(bound, more=True)
         if outcome.in_clear:
-            more = ", …" if len(outcome.in_clear) == job.NAMED else ""
-            names = ", ".join(map(repr, outcome.in_clear))
-            say(f"IN CLEAR, without any guarantee: {names}{more}", more=True)
+            names = [*map(repr, filter(is_plain, outcome.in_clear))]
+            hidden, more = len(outcome.in_clear) - len(names), len(outcome.in_clear) == job.NAMED
+            names += [f"{hidden} whose names may be text"] * (hidden > 0) + ["…"] * more
+            say(f"IN CLEAR, without any guarantee: columns {', '.join(names)}", more=True)
         if attack := _attack(args, privatizer.epsilon):
             say(f"next, see what an attacker guesses: {attack}", more=True)
         if args.report is not None and args.output != "-":
-            sent = shlex.join([PROGRAM, "push", args.output, *_reported(args)])
+            named = ["--report", args.report] if args.report else []
+            sent = shlex.join([PROGRAM, "push", args.output, *named])
             sent += " NAMESPACE/NAME --license ID"
             say(f"next, to publish it with a card: {sent}", more=True)
     if counts.unknown_share > NOTED_SHARE:
@@ -311,10 +314,6 @@ def _bound_of_rows(
         f"bounds of words add up: to ε ≤ {upward(words * local, 3)} (pure local DP) for a row of "
         f"{words} perturbed words, the mean here"
     )
-
-
-def _reported(args: argparse.Namespace) -> list[str]:
-    return ["--report", args.report] if args.report else []
 
 
 def _attack(args: argparse.Namespace, epsilon: float) -> str | None:

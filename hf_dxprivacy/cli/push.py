@@ -137,5 +137,5 @@ def _release(args: argparse.Namespace, path: Path, is_file: bool) -> "ReleasedDa
         )
     if made.columns_in_clear:
         names = ", ".join(map(repr, made.columns_in_clear))
-        say(f"IN CLEAR, without any guarantee: {names}")
+        say(f"IN CLEAR, without any guarantee: columns {names}")
     return made

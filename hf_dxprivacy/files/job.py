@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from importlib import metadata
-from itertools import chain
+from itertools import chain, filterfalse
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -43,9 +43,9 @@ from hf_dxprivacy.privatizers.nested import none_covered
 from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
-# Those whose version may change a result.
 # So many columns in clear are named after a run: keys of JSON lines may be without end.
 NAMED = 20
+# Those whose version may change a result.
 LIBRARIES = ("datasets", "faiss-cpu", "numpy", "pyarrow", "randomgen", "tokenizers")
 
 COUNTS_ARE_PRIVATE = (
@@ -116,8 +116,8 @@ def privatize_rows(
             outcome.rows += len(batch)
             outcome.counts = add(outcome.counts, counts)
             names = chain.from_iterable(batch) if isinstance(batch, list) else batch.column_names
-            others = dict.fromkeys(name for name in names if name not in outputs)
-            outcome.in_clear = (*dict.fromkeys((*outcome.in_clear, *others)),)[:NAMED]
+            others = filterfalse(outputs.__contains__, names)
+            outcome.in_clear = (*dict.fromkeys(chain(outcome.in_clear, others)),)[:NAMED]
             bar.update(len(batch) if reader.position is None else reader.position() - bar.n)
             yield _merged(batch, cells, schema)
 

@@ -344,8 +344,8 @@ def text_paths(
 def none_covered(path: str, roles: Sequence[str], left: str) -> InvalidValueError:
     """Return the error that no text is of one of the roles."""
     return InvalidValueError(
-        f"no text at {path!r} is of the roles {listed(roles)}, in {left}, so that all would be "
-        "released as they are; are the roles spelled as in the data?"
+        f"no text with a word at {path!r} is of the roles {listed(roles)}, in {left}, so that all "
+        "would be released as they are; are the roles spelled as in the data?"
     )
 
 

@@ -131,9 +131,14 @@ class TagColumnSelector(Selector):
                 where = f"column {self.column!r}, row {position} of the batch"
                 raise type(error)(f"{where}: {error}") from None
         if self.labels is not None and not any(mask is not None and mask.any() for mask in masks):
-            names = [self._name(tag) for tags in rows[self.column] for tag in tags or ()]
-            if len(others := [name for name in names if name != OUTSIDE]) >= NOTED_TAGS:
-                _report_labels(self.column, self.labels, tuple(sorted(set(others))))
+            names = (
+                self._name(tag)
+                for mask, tags in zip(masks, rows[self.column], strict=True)
+                if mask is not None
+                for tag in tags
+            )
+            if sum(name != OUTSIDE for name in names) >= NOTED_TAGS:
+                _report_labels(self.column, self.labels)
         return masks
 
     def _mask(self, row: Sequence[str], tags: Any) -> Mask:
@@ -173,12 +178,13 @@ class TagColumnSelector(Selector):
 
 
 @cache
-def _report_labels(column: str, labels: tuple[str, ...], tags: tuple[str, ...]) -> None:
+def _report_labels(column: str, labels: tuple[str, ...]) -> None:
     """Warn once of a batch with tags, none of which has one of the labels."""
+    # The tags are not shown: a column of the wrong name may hold the text.
     logger.warning(
-        "no token of a batch has one of the labels %s in column %r, where the tags are %s: all its "
-        "tokens are RELEASED AS THEY ARE; are the labels spelled as in the data?",
-        ", ".join(map(repr, labels)),
+        "a batch has %d tags and more in column %r, none of the labels %s: all its tokens "
+        "are RELEASED AS THEY ARE; are the labels spelled as in the data?",
+        NOTED_TAGS,
         column,
-        ", ".join(map(repr, tags[:NOTED_TAGS])),
+        ", ".join(map(repr, labels)),
     )

@@ -381,19 +381,19 @@ def test_a_link_into_a_missing_folder_is_named(
 def test_a_run_says_what_is_in_clear_and_the_bound_of_a_row(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (folder / "in.csv").write_text('id,text,note\n1,waab waac,by Ann\n2,waab waac waad zork,"x"\n')
+    (folder / "in.csv").write_text('id,text,by Ann\n1,waab waac,x\n2,waab waac waad zork,"x"\n')
     (folder / "in.jsonl").write_text('{"text": "waab waac", "n": 1}\n{"text": "waab", "m": 1}\n')
     more = ["--epsilon", "5", "--space", "space"]
     assert _run("in.csv", "--output", "out.csv", *more) == 0
     printed = capsys.readouterr().err
-    assert "IN CLEAR, without any guarantee: 'id', 'note'\n" in printed
+    assert "IN CLEAR, without any guarantee: columns 'id', 1 whose names may be text\n" in printed
     local = float(re.search(r"\(pure local DP: ε ≤ ([\d.]+)\)", printed)[1])  # type: ignore[index]
     bound = re.search(r"to ε ≤ ([\d.]+) .* for a row of (\d) perturbed words, the mean", printed)
     assert bound is not None
     assert bound[2] == "3"
     assert float(bound[1]) == pytest.approx(3 * local, rel=0.01)
     assert _run("in.jsonl", "--output", "out.jsonl", *more) == 0
-    assert "IN CLEAR, without any guarantee: 'n', 'm'\n" in capsys.readouterr().err
+    assert "IN CLEAR, without any guarantee: columns 'n', 'm'\n" in capsys.readouterr().err
     (folder / "only.txt").write_text("waab\n")
     assert _run("only.txt", "--output", "only2.txt", *more) == 0
     assert "IN CLEAR" not in capsys.readouterr().err

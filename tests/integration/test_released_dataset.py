@@ -170,7 +170,7 @@ def test_a_released_file_is_pushed_as_it_is_and_loads(
     privatize(f"in.{kind}", output, *more)
     capsys.readouterr()
     assert push(output, REPO, "--description", "Made up.") == 0
-    said = "IN CLEAR, without any guarantee: 'n'"
+    said = "IN CLEAR, without any guarantee: columns 'n'"
     assert (said in capsys.readouterr().err) == (kind != "txt")
     pushed, data = remote(hub), f"data/train.{output.removeprefix('out.')}"
     assert sorted(pushed) == sorted([*FILES, data])

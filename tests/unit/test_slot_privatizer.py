@@ -364,9 +364,11 @@ def test_labels_that_never_occur_are_reported_once(
         assert "RELEASED AS THEY ARE" not in caplog.text, "there were 9 tags"
         assert privatizer(batch)["tokens"] == batch["tokens"]
         privatizer(batch)
-    told = "has one of the labels 'PERSON' in column 'tags', where the tags are 'B-PER': all its"
-    assert caplog.text.count(f"{told} tokens are RELEASED AS THEY ARE") == 1
+        privatizer(batch | {"tags": [["B-LOC", "B-ORG"]] * 10})
+    told = "10 tags and more in column 'tags', none of the labels 'PERSON': all its tokens"
+    assert caplog.text.count(f"{told} are RELEASED AS THEY ARE") == 1
     assert "waaa" not in caplog.text
+    assert "LOC" not in caplog.text
 
 
 def test_repr_names_the_selector(make: Make) -> None:
