@@ -279,8 +279,9 @@ def _summarize(args: argparse.Namespace, outcome: "Outcome", privatizer: "TextsP
         if outcome.in_clear:
             names = [*map(repr, filter(is_plain, outcome.in_clear))]
             hidden, more = len(outcome.in_clear) - len(names), len(outcome.in_clear) == job.NAMED
-            names += [f"{hidden} whose names may be text"] * (hidden > 0) + ["…"] * more
-            say(f"IN CLEAR, without any guarantee: columns {', '.join(names)}", more=True)
+            names += [f"{hidden} not named, as that may be text"] * (hidden > 0) + ["…"] * more
+            what = "columns" if len(outcome.in_clear) > 1 else "column"
+            say(f"IN CLEAR, without any guarantee: {what} {', '.join(names)}", more=True)
         if attack := _attack(args, privatizer.epsilon):
             say(f"next, see what an attacker guesses: {attack}", more=True)
         if args.report is not None and args.output != "-":

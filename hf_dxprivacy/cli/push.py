@@ -137,5 +137,6 @@ def _release(args: argparse.Namespace, path: Path, is_file: bool) -> "ReleasedDa
         )
     if made.columns_in_clear:
         names = ", ".join(map(repr, made.columns_in_clear))
-        say(f"IN CLEAR, without any guarantee: columns {names}")
+        what = "columns" if len(made.columns_in_clear) > 1 else "column"
+        say(f"IN CLEAR, without any guarantee: {what} {names}")
     return made

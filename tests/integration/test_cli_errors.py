@@ -386,7 +386,10 @@ def test_a_run_says_what_is_in_clear_and_the_bound_of_a_row(
     more = ["--epsilon", "5", "--space", "space"]
     assert _run("in.csv", "--output", "out.csv", *more) == 0
     printed = capsys.readouterr().err
-    assert "IN CLEAR, without any guarantee: columns 'id', 1 whose names may be text\n" in printed
+    assert (
+        "IN CLEAR, without any guarantee: columns 'id', 1 not named, as that may be text\n"
+        in printed
+    )
     local = float(re.search(r"\(pure local DP: ε ≤ ([\d.]+)\)", printed)[1])  # type: ignore[index]
     bound = re.search(r"to ε ≤ ([\d.]+) .* for a row of (\d) perturbed words, the mean", printed)
     assert bound is not None
