@@ -280,8 +280,8 @@ def _summarize(args: argparse.Namespace, outcome: "Outcome", privatizer: "TextsP
             names = [*map(repr, filter(is_plain, outcome.in_clear))]
             hidden, more = len(outcome.in_clear) - len(names), len(outcome.in_clear) == job.NAMED
             names += [f"{hidden} not named, as that may be text"] * (hidden > 0) + ["…"] * more
-            what = "columns" if len(outcome.in_clear) > 1 else "column"
-            say(f"IN CLEAR, without any guarantee: {what} {', '.join(names)}", more=True)
+            columns = "columns" if len(outcome.in_clear) > 1 else "column"
+            say(f"IN CLEAR, without any guarantee: {columns} {', '.join(names)}", more=True)
         if attack := _attack(args, privatizer.epsilon):
             say(f"next, see what an attacker guesses: {attack}", more=True)
         if args.report is not None and args.output != "-":
