@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -54,6 +55,8 @@ from hf_dxprivacy.sentences.projection import (
     quartiles,
 )
 from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
+from hf_dxprivacy.spaces.checks import folded
+from hf_dxprivacy.text import RowReader
 
 logger = logging.getLogger(__name__)
 
@@ -246,11 +249,29 @@ class SentencePool(Publishable):
         """
         label = as_label(label)
         rows = rows_of_label(self.labels, label)
-        space, tree = self.space, self.space.hierarchy
-        words = [space.words[row] for row in rows.tolist()]
-        part = EmbeddingSpace.from_vectors(words, space.vectors[rows], provenance=space.provenance)
-        part = part if tree is None else part.with_hierarchy(tree.restricted(rows))
-        return replace(self, space=part, labels=(label,) * len(rows))
+        return replace(self, space=self.space._among(rows), labels=(label,) * len(rows))
+
+    def without(self, words: Iterable[str]) -> "SentencePool":
+        """Return this pool less the sentences that hold one of some words, in any letter case.
+
+        The tree is the one that this one induces. Texts with such a word still find their entry by
+        it, which is another one. A word that no sentence holds makes no difference.
+
+        Args:
+            words: A public list; each form of a word is one entry of it.
+
+        Raises:
+            InvalidValueError: If no sentence is left.
+            InvalidTypeError: If it is a single string.
+        """
+        unwanted, reader = folded(words), RowReader(getattr(self.encoder, "segmenter", "words"))
+        held = (map(str.casefold, reader.read_text(text).words) for text in self.sentences)
+        kept = [unwanted.isdisjoint(word.removesuffix("'s") for word in row) for row in held]
+        part = self.space._less(kept)
+        if part is self.space:
+            return self
+        labels = self.labels and tuple(compress(self.labels, kept))
+        return replace(self, space=part, labels=labels)._covering(None)
 
     @classmethod
     def from_dataset(

@@ -62,6 +62,12 @@ def as_words(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(map(str, listed))
 
 
+def folded(words: Iterable[str]) -> set[str]:
+    """Return words, of which there may be none, in lower case; checked as by `as_words`."""
+    listed = words if isinstance(words, str) else tuple(words)
+    return {word.casefold() for word in as_words(listed)} if listed else set()
+
+
 def check_word(word: str, where: str) -> None:
     """Require a word to fit on one line of a UTF-8 file.
 

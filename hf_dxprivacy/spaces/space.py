@@ -379,6 +379,40 @@ class EmbeddingSpace(Distances, Publishable):
             figures = figures | {"mechanisms": kept}
         return self._with(hierarchy=tree, figures=figures, location=None, commit=None)
 
+    def without(self, words: Iterable[str]) -> "EmbeddingSpace":
+        """Return this space less some words, with the tree that this one induces over the others.
+
+        As inputs they are unknown words from then on, and no mechanism draws them. Each is meant in
+        any letter case, but not in other forms; one that the space lacks makes no difference.
+        `provenance["excluded"]` counts those that left. An index and neighbour lists do not stay.
+
+        Args:
+            words: A public list: what a vocabulary lacks is as public as what it has.
+
+        Raises:
+            InvalidValueError: If no word is left.
+            InvalidTypeError: If it is a single string.
+        """
+        unwanted = checks.folded(words)
+        return self._less([word.casefold() not in unwanted for word in self.words])
+
+    def _less(self, kept: Sequence[bool]) -> "EmbeddingSpace":
+        """Return this space less the rows that are not kept."""
+        rows = np.flatnonzero(kept)
+        if len(rows) == len(self):
+            return self
+        if not len(rows):
+            raise InvalidValueError(f"none of {len(self)} {self.entries} is left; exclude fewer")
+        excluded = self.provenance.get("excluded", 0) + len(self) - len(rows)
+        return self._among(rows, excluded=excluded)
+
+    def _among(self, rows: NDArray[np.int64], **described: Any) -> "EmbeddingSpace":
+        """Return the space of some rows, with the tree that this one induces over them."""
+        words, provenance = [self.words[row] for row in rows.tolist()], self.provenance | described
+        part = EmbeddingSpace(tuple(words), self.vectors[rows], self.metric, self.scale, provenance)
+        tree = None if self.hierarchy is None else self.hierarchy.restricted(rows)
+        return part._with(hierarchy=tree, shapes=tuple(s for s in self.shapes if s in part))
+
     def rescale(self, factor: float) -> "EmbeddingSpace":
         """Return a space with every distance multiplied by a factor; a tree stays as it is.
 

@@ -53,6 +53,23 @@ def test_the_part_of_a_label(pool: SentencePool) -> None:
     assert part.digest != pool.digest
 
 
+def test_the_pool_without_sentences_that_hold_a_word(pool: SentencePool) -> None:
+    part = pool.without(["Soup", "nobody", "zork"])
+    left = [at for at, s in enumerate(SENTENCES) if not {"soup", "nobody"} & set(s.split())]
+    assert part.sentences == tuple(SENTENCES[at] for at in left)
+    assert part.labels == tuple(LABELS[at] for at in left)
+    np.testing.assert_array_equal(part.space.vectors, pool.space.vectors[left])
+    assert part.space.provenance["excluded"] == len(SENTENCES) - len(left) == 10
+    assert part.space.provenance["coverage"]["texts"] == len(left)
+    # A text with such a word still finds its entry, among the others.
+    assert part.look_up(["the soup was cold and late", ""])[0] >= 0
+    assert part.without(["soup"]) is part
+    with pytest.raises(InvalidValueError, match="none of 30 sentences is left; exclude fewer"):
+        pool.without(["soup", "waiter", "film", "doctor", "garden", "train"])
+    with pytest.raises(InvalidTypeError, match="got a single string; pass a list"):
+        pool.without("soup")
+
+
 def test_labels_that_are_refused(pool: SentencePool) -> None:
     with pytest.raises(InvalidValueError, match=r"its labels are 'doctor', .* 'waiter'$") as error:
         pool.with_label("secret")

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hf_dxprivacy import DxPrivatizer
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import cache_dir, download, update_config, write_artifact
 from hf_dxprivacy.mechanisms import TruncatedExponential
@@ -664,3 +665,43 @@ def test_contraction_needs_a_ball_and_a_factor_below_one(factor: float) -> None:
         ball.contract(factor)
     with pytest.raises(InvalidValueError, match="only a Poincaré ball can be contracted"):
         EmbeddingSpace.from_vectors(["a"], [[1.0]]).contract(0.5)
+
+
+def test_a_space_without_some_words_never_draws_them(space: EmbeddingSpace) -> None:
+    whole = space.build_hierarchy(progress=False)
+    part = whole.without(["W3", "w59", "not a word"])
+    assert part.words == tuple(word for word in space.words if word not in {"w3", "w59"})
+    assert part.ids(["w3", "w59", "w4"]).tolist() == [-1, -1, 3]
+    assert part.distance("w4", "w58") == pytest.approx(space.distance("w4", "w58"))
+    assert (part.metric, part.scale) == (space.metric, space.scale)
+    assert part.provenance["excluded"] == 2
+    assert part.digest != whole.digest
+    assert part.hierarchy is not None
+    assert len(part.hierarchy) == 58
+    assert part.without(["w0"]).provenance["excluded"] == 3
+    for name in ("tem", "hierarchical"):
+        privatizer = DxPrivatizer(part, name, 0.5, seed=2**90 + 1)
+        drawn = privatizer.privatize("w2 w3 zork " * 200).split()
+        assert len(drawn) == 600
+        assert set(drawn) == set(part.words)
+        dropping = DxPrivatizer(part, name, 0.5, seed=2**90 + 1, oov="drop")
+        assert len(dropping.privatize("w2 w3 zork").split()) == 1
+
+
+def test_a_space_without_shapes_or_without_change() -> None:
+    space = EmbeddingSpace.from_vectors(["one", "two", "three"], np.eye(3)).with_shapes(
+        {"numbers": ["one", "two"]}
+    )
+    assert space.without(["zork"]) is space
+    assert space.without([]) is space
+    part = space.without(["<number:3>", "three"])
+    assert part.shapes == tuple(shape for shape in space.shapes if shape != "<number:3>")
+    assert "three" not in part
+
+
+def test_words_to_leave_out_that_are_refused() -> None:
+    space = EmbeddingSpace.from_vectors(["One", "two"], np.eye(2))
+    with pytest.raises(InvalidValueError, match="none of 2 words is left; exclude fewer"):
+        space.without(["one", "TWO"])
+    with pytest.raises(InvalidTypeError, match="got a single string; pass a list"):
+        space.without("one")
