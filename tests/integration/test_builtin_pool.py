@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pickle
+import re
 import subprocess
 import sys
 from importlib import resources
@@ -17,7 +18,7 @@ from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 from hf_dxprivacy.sentences import builtin_pools, clean_sentences
 from hf_dxprivacy.spaces import builtin_names
 from hf_dxprivacy.text import RowReader
-from hf_dxprivacy.text.slurs import is_slur
+from hf_dxprivacy.text.slurs import is_harsh
 from hf_dxprivacy.training.wordnet import DEFAULT_PATH
 from machine import PATIENCE
 
@@ -43,18 +44,29 @@ def test_it_is_a_pool_and_no_space() -> None:
 
 
 def test_sentences_read_as_sentences(pool: SentencePool) -> None:
-    assert 12_000 <= len(pool) <= 13_000
+    assert 11_500 <= len(pool) <= 12_500
     assert clean_sentences(pool.sentences, (4, 20)) == (list(pool.sentences), {})
     assert all(text[0].isupper() and text[-1] in ".!?" for text in pool.sentences)
     english, reader = EmbeddingSpace.from_pretrained("english"), RowReader()
     words = [[*reader.read_text(text).words] for text in pool.sentences]
-    assert not any(is_slur(word) for row in words for word in row)
+    assert not any(is_harsh(word) for row in words for word in row)
     assert not any(char.isdigit() for text in pool.sentences for char in text)
     assert (english.ids([word.lower() for row in words for word in row]) >= 0).all()
     # Nobody and no place is named.
     capitals = {word.split("'")[0] for row in words for word in row[1:] if word != word.lower()}
     assert {"I", "Monday"} <= capitals
     assert not capitals & {"John", "Mary", "London", "French", "God", "Smith", "America"}
+
+
+def test_no_sentence_is_one_to_be_ashamed_of(pool: SentencePool) -> None:
+    shameful = re.compile(
+        r"\b(?:(?:beats?|hit|slapped|punched|whipped) (?:his|her|him|me)\b|girls? in(?:to)? trouble"
+        r"|gun|rifle|bullets?\b|knifed|stabb|poisoned|slashed|sex|intimate with|naked|flirt|"
+        r"lover\b|wedlock|good head|sleeps with|drunk|liquor|cocaine|acid when|addict|urin|"
+        r"vomit|slur\b|segregat|idiot|swine)",
+        re.IGNORECASE,
+    )
+    assert [text for text in pool.sentences if shameful.search(text)] == []
 
 
 def test_points_are_the_encoded_sentences(pool: SentencePool) -> None:
