@@ -78,7 +78,7 @@ def test_the_built_in_pool_has_a_card_that_the_hub_takes() -> None:
     card = (CARDS / "wordnet-sentences.md").read_text("utf-8")
     assert check_card(card) == ([], [])
     assert "license_name: wordnet\n" in card
-    for told in ("12,180 public sentences", "| cosine to the nearest sentence |", "`english`"):
+    for told in ("11,695 public sentences", "| cosine to the nearest sentence |", "`english`"):
         assert told in card
 
 
