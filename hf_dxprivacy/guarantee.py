@@ -442,6 +442,17 @@ _RESTS_ON = (
 )
 
 
+def fitted_disclosure(epsilon: float) -> str:
+    """Say what n-grams add that were released from the same texts, with ε_g = `epsilon` in all."""
+    one, two = upward(epsilon, 6), upward(2 * epsilon, 6)
+    return (
+        "Not covered by ε·d: what a text tells through the n-grams, if it is one of their corpus. "
+        f"Every release then depends on it: to each log-ratio ε_g = {one} is added for a text that "
+        f"is there or not, and 2·ε_g = {two} for one that is another. `bound` adds {two} for each "
+        "text that differs, whether the corpus holds it or not."
+    )
+
+
 @dataclass(frozen=True)
 class CorpusGuarantee(Shown):
     """Differential privacy of released n-grams, for the corpus they were counted in.

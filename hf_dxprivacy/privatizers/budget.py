@@ -31,13 +31,14 @@ class Expense:
     Attributes:
         purpose: Column and mechanism.
         epsilon: ε of one release of one word.
-        metric: Metric of which ε is per unit. Only expenses in one metric add up.
+        metric: Metric of which ε is per unit. Only expenses in one metric add up; None for one
+            that is paid at any distance, and adds to those of every metric.
         uses: How many words of each account are released; for the unit "word", one a row.
     """
 
     purpose: str
     epsilon: float
-    metric: str
+    metric: str | None
     uses: Mapping[Account, int]
 
 
@@ -59,6 +60,9 @@ class PrivacyBudget(Shown):
     With unit "user", neighbours differ in any words of one user, who is known by the privatizer's
     ``user_column``, and the log-ratio is at most `spent` times the largest distance of a pair of
     words: each word that is released costs ε. A column of row numbers makes each row a user.
+
+    `LowTransitionSelector.fit` charges a budget of words with what another word in one record
+    costs, 2·ε_g, at any distance: the log-ratio is at most that plus the rest times the distance.
 
     Neither depends on words, only on how many there are, which shows anyway: so nothing can be
     learned from a refusal. A release with a seed or a key is charged each time, as if it were new.
@@ -149,6 +153,20 @@ class PrivacyBudget(Shown):
             for each in filter(lambda each: each.uses, expenses):
                 key = each.purpose, _exact(each.epsilon)
                 self._uses.setdefault(key, Counter()).update(each.uses)
+
+    def charge_record(self, purpose: str, epsilon: float) -> None:
+        """Charge another word in one record of a corpus whose release is ε-DP for a record.
+
+        Args:
+            purpose: What is released.
+            epsilon: ε for a record that is added or removed; one that is replaced costs 2·ε.
+
+        Raises:
+            BudgetExceededError: If too little is left.
+            InvalidValueError: If the budget is one of users, whose records nobody has counted.
+        """
+        require_one_of(("word",), budget_unit=self.unit)
+        self.charge([Expense(purpose, 2 * epsilon, None, {EVERYBODY: 1})])
 
     def _total_with(self, expenses: Sequence[Expense]) -> Fraction:
         """Return the largest total of those that these expenses change."""

@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 from hf_dxprivacy import randomness
 from hf_dxprivacy._runtime import CPU, lazy_property, no_collection
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
-from hf_dxprivacy.guarantee import PrivacyGuarantee, shared_by_inputs, text_disclosures
+from hf_dxprivacy.guarantee import (
+    PrivacyGuarantee,
+    fitted_disclosure,
+    shared_by_inputs,
+    text_disclosures,
+)
 from hf_dxprivacy.mechanisms import FLAT, Mechanism
 from hf_dxprivacy.privatizers.batch import Case, EncodedText, OutOfVocabulary, RowIds, WordCounts
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
@@ -386,7 +391,11 @@ class DxPrivatizer(Privatizer):
 
     @property
     def _selection_disclosures(self) -> tuple[str, ...]:
-        return () if self._selector is None else (SLOTS_ONLY, *self._selector.disclosures)
+        if self._selector is None:
+            return ()
+        fits = self._selector.corpora.values()
+        added = (fitted_disclosure(sum(fits)),) if fits else ()
+        return (SLOTS_ONLY, *self._selector.disclosures, *added)
 
     def _release(
         self, columns: Sequence[EncodedText], on_counts: Callable[[WordCounts], None] | None
@@ -477,7 +486,14 @@ class DxPrivatizer(Privatizer):
         first, second = self._encode_one(text_a), self._encode_one(text_b)
         if first.visible(0) != second.visible(0) or not agree(first.rows[0], second.rows[0]):
             return math.inf
-        return self._input_bound(self.mechanism, [first.inputs, second.inputs])
+        bound = self._input_bound(self.mechanism, [first.inputs, second.inputs])
+        if self._selector is None:
+            return bound
+        # Each text may be a record of what the selector was fitted on, and shift every mask.
+        pairs = zip(flat(first.rows), flat(second.rows), strict=True)
+        others = sum([*a] != [*b] for a, b in pairs)
+        # Replaced is removed and added.
+        return bound + others * 2 * sum(self._selector.corpora.values())
 
     def _encode_one(self, text: Any) -> EncodedText:
         name = self.text_columns[0]

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import NoneType
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -38,6 +38,13 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 
 Mode = Literal["transition", "coverage"]
 MODES = ("transition", "coverage")
+
+
+class _Budget(Protocol):
+    """What `fit` needs of a `PrivacyBudget`, which is of a room above this one."""
+
+    def charge_record(self, purpose: str, epsilon: float) -> None: ...
+
 
 # The most frequent word of English is about every twentieth.
 _WORDS_PER_FREQUENT = 20
@@ -105,6 +112,7 @@ class LowTransitionSelector(Selector, Publishable):
         threshold: float = 0.01,
         mode: Mode = "transition",
         text_column: str = "text",
+        budget: _Budget | None = None,
     ) -> "LowTransitionSelector":
         """Release the n-grams of a corpus and select with them.
 
@@ -124,8 +132,11 @@ class LowTransitionSelector(Selector, Publishable):
             threshold: τ, for mode "transition".
             mode: "transition" or "coverage".
             text_column: The column of a dataset.
+            budget: A `PrivacyBudget` of words that is charged 2·ε_g before anything is released, as
+                of one record with another word. Give it the privatizer of the same texts too.
 
         Raises:
+            BudgetExceededError: If the budget does not suffice. Nothing is released then.
             InvalidValueError: If an argument is out of range, or nothing is released: the corpus is
                 too small for ε_g. (Noise alone prevents that in three of a hundred such cases.)
             InvalidTypeError: If an argument, or a row, is of the wrong type.
@@ -134,6 +145,13 @@ class LowTransitionSelector(Selector, Publishable):
         config = ReleaseConfig(epsilon, n_max, l_max, min_count).plain()
         words = fold(alphabet.words if isinstance(alphabet, EmbeddingSpace) else alphabet)
         symbols = read_symbols(texts, words, l_max, text_column)
+        if budget is not None:
+            if config.epsilon is None:
+                raise InvalidValueError(
+                    "epsilon=None counts exactly, and no budget covers that; pass epsilon=, or "
+                    "leave budget= out if the corpus is public"
+                )
+            budget.charge_record("n-grams of the corpus", config.epsilon)
         grams = release(symbols, words, config, process_generator())
         if not grams.words or len(grams.levels) < 2:
             raise InvalidValueError(_too_small(config, len(words)))
@@ -174,6 +192,11 @@ class LowTransitionSelector(Selector, Publishable):
             f"Slots are chosen by n-grams of a corpus; to that corpus this applies: {applies}.",
             *self.guarantee.assumptions,
         )
+
+    @property
+    def corpora(self) -> dict[int, float]:
+        """See `Selector.corpora`; what `replace` returns reads the same n-grams."""
+        return {} if self.config.epsilon is None else {id(self.grams): self.config.epsilon}
 
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
         """See `Selector.masks`."""

@@ -51,6 +51,11 @@ class Selector(ABC):
         """The other columns that `masks` needs."""
         return tuple(dict.fromkeys(name for part in self.parts for name in part.columns))
 
+    @property
+    def corpora(self) -> dict[int, float]:
+        """ε_g of each private corpus that was fitted on, by the identity of what it released."""
+        return {key: value for part in self.parts for key, value in part.corpora.items()}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the settings of the selector without those of its parts, as JSON-ready values.
 

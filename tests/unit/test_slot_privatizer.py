@@ -4,6 +4,7 @@ import json
 import logging
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,17 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
+from hf_dxprivacy.errors import (
+    ArtifactError,
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+)
 from hf_dxprivacy.mechanisms import create_mechanism
+from hf_dxprivacy.privatizers.budget import PrivacyBudget
 from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
-from hf_dxprivacy.randomness import generator_from_key
+from hf_dxprivacy.randomness import generator_from_key, keyed_generator
 from hf_dxprivacy.slots import (
     ContentWordSelector,
     LowTransitionSelector,
@@ -25,6 +32,7 @@ from hf_dxprivacy.slots import (
     ShareSelector,
     SpanSelector,
     TagColumnSelector,
+    low_transition,
 )
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import RowReader
@@ -310,6 +318,80 @@ def test_the_bound_holds_for_the_probabilities_of_releases(
     worst = sum(np.abs(log_law(a) - log_law(b)).max() for a, b in pairs)
     (a, b), (c, d) = pairs
     assert 0 < worst <= guarantee.bound(f"x {a} {c}", f"x {b} {d}") * (1 + 1e-9)
+
+
+def fitted_on(mine: str, key: int, monkeypatch: pytest.MonkeyPatch) -> LowTransitionSelector:
+    """A selector fitted on 43 texts of others and on `mine`, at ε_g = 8."""
+    monkeypatch.setattr(low_transition, "process_generator", lambda: keyed_generator(key))
+    texts = ["waaa"] * 40 + ["waab"] * 3 + [mine]
+    words, sizes = ["waaa", "waab", "waac", "waad"], {"n_max": 2, "l_max": 2, "min_count": 3}
+    return LowTransitionSelector.fit(texts, epsilon=8.0, alphabet=words, **sizes)
+
+
+def test_a_bound_covers_what_a_word_does_to_the_masks_of_others(
+    euclidean_space: EmbeddingSpace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two data sets that differ in one word of one text: is the text "waab" of another a slot?
+
+    ε·d says that nobody can tell the two words apart; the mask of the other text says more.
+    """
+    runs = range(600)
+    shares = [
+        np.mean([fitted_on(mine, key, monkeypatch).masks([["waab"]])[0] for key in runs])
+        for mine in ("waab", "waac")
+    ]
+    shift = math.log(shares[1] / shares[0])
+    selector = fitted_on("waac", 1, monkeypatch)
+    guarantee = SlotPrivatizer(euclidean_space, "laplace", 0.002, selector=selector).guarantee
+    assert selector.masks([["waab"], ["waac"]])[0] == [True]
+    near = 0.002 * euclidean_space.distance("waab", "waac")
+    assert 100 * near < 1.6 < shift < 2 * 8.0
+    assert guarantee.bound("waab", "waac") == pytest.approx(near + 2 * 8.0)
+    assert guarantee.bound("waab", "waab") == 0.0
+    assert "2·ε_g = 16 for one that is another" in str(guarantee)
+    assert "what a text tells through the n-grams" in guarantee.plain[2]
+
+
+def test_a_bound_counts_every_fit_and_every_text(
+    euclidean_space: EmbeddingSpace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = (fitted_on("waac", key, monkeypatch) for key in (1, 2))
+    public = LowTransitionSelector.fit(["waaa waab"] * 9, epsilon=None, alphabet=["waaa", "waab"],
+                                       min_count=2)  # fmt: skip
+    both = ShareSelector(one | other | one.replace(threshold=0.5) | ~public, minimum=1.0)
+    privatizer = SlotPrivatizer(euclidean_space, "laplace", 1e-9, selector=both)
+    assert privatizer.guarantee.bound("waab", "waac") == pytest.approx(32.0)
+    chats = SlotPrivatizer(
+        euclidean_space, "laplace", 1e-9, selector=both, text_column="messages[].content"
+    )
+    a, b = (
+        {"messages": [{"content": word}, {"content": word}, {"content": "waaa"}]}
+        for word in ("waab", "waac")
+    )
+    assert chats.guarantee.bound(a, b) == pytest.approx(64.0)
+    exact = SlotPrivatizer(euclidean_space, "laplace", 1e-9, selector=public)
+    assert "through the n-grams" not in str(exact.guarantee)
+
+
+def test_a_fit_charges_a_budget_before_it_releases(euclidean_space: EmbeddingSpace) -> None:
+    budget = PrivacyBudget(20.0)
+    texts, words = ["waaa waab"] * 200, ["waaa", "waab"]
+    fit = partial(LowTransitionSelector.fit, texts, alphabet=words, budget=budget)
+    selector = fit(epsilon=8.0)
+    assert budget.spent == 16.0
+    privatizer = SlotPrivatizer(euclidean_space, "laplace", 2.0, selector=selector, budget=budget)
+    privatizer.privatize("waaa zork")
+    assert budget.spent == 18.0
+    assert "n-grams of the corpus: 1 × 16 = 16" in str(budget)
+    with pytest.raises(BudgetExceededError, match="to ε = 20.2; nothing was released"):
+        fit(epsilon=1.1)
+    with pytest.raises(InvalidValueError, match="epsilon=None counts exactly, and no budget"):
+        fit(epsilon=None)
+    with pytest.raises(InvalidValueError, match="budget_unit to be one of 'word'"):
+        LowTransitionSelector.fit(
+            texts, epsilon=8.0, alphabet=words, budget=PrivacyBudget(20.0, "user")
+        )
+    assert budget.spent == 18.0
 
 
 # Arguments
