@@ -151,7 +151,7 @@ class LowTransitionSelector(Selector, Publishable):
                     "epsilon=None counts exactly, and no budget covers that; pass epsilon=, or "
                     "leave budget= out if the corpus is public"
                 )
-            budget.charge_record("n-grams of the corpus", config.epsilon)
+            budget.charge_record("n-grams, at any distance", config.epsilon)
         grams = release(symbols, words, config, process_generator())
         if not grams.words or len(grams.levels) < 2:
             raise InvalidValueError(_too_small(config, len(words)))
