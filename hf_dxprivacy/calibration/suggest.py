@@ -9,11 +9,9 @@ has to. If the words are a sample, then at each ε a share q of bad words escape
 (1−q)^m, which is a for the share reported; with the other half for the draws this adds up to 1−c.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -35,7 +33,6 @@ from hf_dxprivacy.errors import (
     require_between,
     require_positive,
 )
-from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.mechanisms import (
     MECHANISMS,
     CalibratedExponential,
@@ -43,7 +40,8 @@ from hf_dxprivacy.mechanisms import (
     check_options,
     create_mechanism,
 )
-from hf_dxprivacy.mechanisms.certificate import certify, truncation_weight
+from hf_dxprivacy.mechanisms.certificate import certify
+from hf_dxprivacy.mechanisms.local_bound import within_local_bound
 from hf_dxprivacy.sentences import SentencePool
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -68,13 +66,6 @@ def epsilon_for_radius(radius: float, level: float) -> float:
     return level / radius
 
 
-# ε of a local bound are rounded down to so many digits, so that they can be written down; found to
-# a precision; and sought up to a multiple of the bound.
-DIGITS, PRECISION, MOST = 6, 1e-7, 1e6
-# The least share of an interval that a step cuts off.
-LEAST_STEP = 0.01
-
-
 def epsilon_for_local_bound(
     space: EmbeddingSpace | SentencePool, mechanism: str, local_epsilon: float, **options: Any
 ) -> float:
@@ -97,63 +88,7 @@ def epsilon_for_local_bound(
         InvalidValueError: If L is not above zero; if no ε has so small a bound, which names the
             least; or if L limits no ε, as where the metric is truncated.
     """
-    require_positive(local_epsilon=local_epsilon)
-    check_options(mechanism, options)
-    space, name, least = entry_space(space), mechanism, 0.0
-    if mechanism == CalibratedExponential.name:
-        # What ε·γ tends to for large ε, so that a larger bound limits nothing. Below it only the
-        # diameter of the space does, as for "tem", which needs no certificate.
-        least = -math.log(truncation_weight(len(space), options.get("beta", 0.001)))
-        name = "tem"
-
-    @cache
-    def bound(epsilon: float) -> float:
-        try:
-            return create_mechanism(name, space, epsilon, **options).local_epsilon
-        except InvalidValueError:
-            if epsilon < MOST * local_epsilon:
-                return -math.inf  # as if it were small: the noise needs a larger ε
-            raise
-
-    # Where "hierarchical" has it, up to a factor of 2.
-    low, high = narrowed(bound, local_epsilon, local_epsilon / math.log(len(space) + 1))
-    if high == math.inf or 0.0 < least <= local_epsilon:
-        raise InvalidValueError(
-            f"a local bound of {local_epsilon:g} does not limit ε for {mechanism!r} on this space: "
-            f"it holds for ε of any size; choose ε by how many {space.entries} stay "
-            "(suggest_epsilon), or take 'hierarchical'"
-        )
-    if bound(low) < 0:
-        least_bound = f"the least is {upward(bound(high))}, at ε = {high:.{DIGITS}g}"
-        raise InvalidValueError(
-            f"no ε has a local bound of {local_epsilon:g} for {mechanism!r} on this space: "
-            + (least_bound if bound(high) < math.inf else "it has no finite one")
-        )
-    rounding = Context(DIGITS, ROUND_FLOOR)
-    found = rounding.create_decimal(repr(low))
-    while bound(float(found)) > local_epsilon:
-        found = found.next_minus(rounding)
-    return float(found) if bound(float(found)) >= 0 else low
-
-
-def narrowed(
-    bound: Callable[[float], float], limit: float, start: float, precision: float = PRECISION
-) -> tuple[float, float]:
-    """Return ends of an interval, of which only the lower one is within a limit; ∞ if none is."""
-    low = high = start
-    while bound(high) <= limit:
-        if high >= MOST * limit:
-            return high, math.inf
-        low, high = high, 2 * high
-    while bound(low) > limit:
-        low, high = low / 2, low
-    while high - low > precision * high:
-        share = 0.5
-        if bound(low) >= 0:
-            share = (limit - bound(low)) / (bound(high) - bound(low))
-        middle = low + min(max(share, LEAST_STEP), 1 - LEAST_STEP) * (high - low)
-        low, high = (middle, high) if bound(middle) <= limit else (low, middle)
-    return low, high
+    return within_local_bound(entry_space(space), mechanism, local_epsilon, options)
 
 
 # Words that are looked at together; first a few, among them those that missed a target last.

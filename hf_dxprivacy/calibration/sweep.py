@@ -17,10 +17,11 @@ from hf_dxprivacy.calibration.measuring import (
     privacy_statistics,
 )
 from hf_dxprivacy.calibration.statistics import PrivacyStatistics
-from hf_dxprivacy.calibration.suggest import narrowed, suggest_epsilon
+from hf_dxprivacy.calibration.suggest import suggest_epsilon
 from hf_dxprivacy.errors import InvalidValueError, require_one_of, require_within
 from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.mechanisms import Mahalanobis, Mechanism, create_mechanism
+from hf_dxprivacy.mechanisms.local_bound import narrowed
 from hf_dxprivacy.randomness import KEY_BYTES, generator_from_key
 from hf_dxprivacy.results import Interval, Result, Results
 from hf_dxprivacy.sentences import SentencePool

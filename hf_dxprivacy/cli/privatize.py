@@ -20,7 +20,6 @@ from hf_dxprivacy.cli.arguments import (
     at_least,
     given_options,
     load_space,
-    local_epsilon,
     usage,
     without_mechanism,
     word_list,
@@ -377,18 +376,12 @@ def _sentence_privatizer(args: argparse.Namespace, columns: "Columns") -> "Texts
     from hf_dxprivacy.sentences import SentencePool
 
     pool, options = SentencePool.from_pretrained(args.space), given_options(args)
-    epsilon = args.epsilon
-    if epsilon is None:
-        labels = sorted({*pool.labels}) if args.label_column and pool.labels else ()
-        spaces = [pool.with_label(label).space for label in labels] or [pool.space]
-        # Any ε keeps the bound of a single sentence.
-        spaces = [space for space in spaces if len(space) > 1] or spaces
-        epsilon = local_epsilon(args.mechanism, spaces, args.local_epsilon, options)
     with usage():
         return SentencePrivatizer(
             pool,
             args.mechanism,
-            epsilon,
+            args.epsilon,
+            local_epsilon=args.local_epsilon,
             unit=args.unit,
             text_column=args.text_column,
             output_column=columns.output,
@@ -407,14 +400,12 @@ def _word_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPriv
 
     space, options = load_space(args)
     stopwords = word_list(args.stopwords)
-    epsilon = args.epsilon
-    if epsilon is None:
-        epsilon = local_epsilon(args.mechanism, [space], args.local_epsilon, options)
     with usage():
-        privatizer = DxPrivatizer(
+        return DxPrivatizer(
             space,
             args.mechanism,
-            epsilon,
+            args.epsilon,
+            local_epsilon=args.local_epsilon,
             text_column=args.text_column,
             output_column=columns.output,
             roles=args.roles,
@@ -426,16 +417,12 @@ def _word_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPriv
             device=args.device,
             **options,
         )
-    if args.local_epsilon is not None and privatizer.guarantee.ldp_epsilon == math.inf:
-        raise UsageError(
-            "--local-epsilon cannot hold with --stopwords, --oov drop or keep, or --case preserve: "
-            "what these leave of a word tells it from others"
-        )
-    return privatizer
 
 
 def _caution(args: argparse.Namespace, privatizer: "TextsPrivatizer") -> None:
     """Say what the owner of a privatizer should know."""
+    if args.local_epsilon is not None:
+        say(f"epsilon {privatizer.epsilon:g} has a local bound of at most {args.local_epsilon:g}")
     if caution := privatizer.mechanism.caution:
         say(f"warning: {caution}")
     if args.seed is not None:

@@ -156,7 +156,8 @@ def resolve_mechanism(
     elif epsilon is None:
         raise InvalidValueError(
             "epsilon is missing: how much privacy to give is your decision, so there is no default;"
-            " pass epsilon=, per unit of the mechanism's metric. With 'hierarchical' begin with "
+            " pass epsilon=, per unit of the mechanism's metric, or local_epsilon=, the largest "
+            "log-ratio of any two inputs. With 'hierarchical' begin with "
             "1.5, at which about one word of three of the space 'english' stays; "
             "hf_dxprivacy.calibration.privacy_statistics says what another does"
         )

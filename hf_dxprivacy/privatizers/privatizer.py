@@ -44,6 +44,7 @@ from hf_dxprivacy.mechanisms import (
     required_index,
     resolve_mechanism,
 )
+from hf_dxprivacy.mechanisms.local_bound import within_local_bound
 from hf_dxprivacy.mechanisms.posterior import PosteriorLaw, Prior, frequencies
 from hf_dxprivacy.privatizers import claim, config
 from hf_dxprivacy.privatizers.budget import BudgetUnit, PrivacyBudget
@@ -62,6 +63,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 P = TypeVar("P", bound="Privatizer")
+
+# Why no ε keeps a local bound.
+NOT_LOCAL = (
+    "local_epsilon= is a bound of any two inputs, which cannot hold with {}: what these leave of "
+    "an input tells it from others; pass epsilon="
+)
 
 # Names that papers and other programs have for a mechanism.
 _ALIASES = {"madlib": "laplace", "exponential": "tem", "poincare": "hyperbolic"}
@@ -111,14 +118,33 @@ class Privatizer(SetOnce, Publishable, Shown):
         noise: KeyedNoise | None,
         budget: PrivacyBudget | None,
         units: tuple[BudgetUnit, ...],
+        local_epsilon: float | None = None,
+        parts: Sequence[EmbeddingSpace] = (),
     ) -> None:
-        """Check and set the arguments of all privatizers; `options` are those of the mechanism."""
+        """Check and set the arguments of all privatizers; `options` are those of the mechanism.
+
+        `local_epsilon` bounds it over each of the `parts` of the space, if it has some.
+        """
         self._noise = noise
         _check_arguments(type(self), mechanism, options)
         if hasattr(space, "encoder"):
             raise InvalidTypeError("expected a space of words, got a pool: use SentencePrivatizer")
         if isinstance(space, (str, Path)):
             space = EmbeddingSpace.from_pretrained(space, index=required_index(mechanism, options))
+        if local_epsilon is not None:
+            if epsilon is not None or isinstance(mechanism, Mechanism):
+                raise InvalidValueError(
+                    f"local_epsilon={local_epsilon} finds the epsilon of a named mechanism, and "
+                    "epsilon= or a ready-made mechanism brings one; pass one of the two"
+                )
+            if self.memoize == "user":
+                raise InvalidValueError(NOT_LOCAL.format('memoize="user"'))
+            epsilon = local_epsilon
+            if mechanism is not None:
+                bounds = (within_local_bound(p, mechanism, epsilon, options) for p in parts)
+                epsilon = min(bounds, default=None) or within_local_bound(
+                    space, mechanism, epsilon, options
+                )
         self.mechanism = resolve_mechanism(mechanism, space, epsilon, options, device)
         if self.mechanism.space.entries == "sentences" and self._owner != "SentencePrivatizer":
             raise InvalidValueError(
@@ -408,12 +434,12 @@ class Privatizer(SetOnce, Publishable, Shown):
             token: A token for the Hub, True for the stored one, False for none.
             local_files_only: Use what the cache has, and no network.
             force_download: Fetch again what the cache has.
-            **arguments: With a space, as for the class; ``epsilon=`` is required. With a
-                privatizer, which has its own ε and logs it: ``text_column``, ``output_column``,
-                ``roles``, ``memoize``, ``user_column``, ``key``, ``is_split_into_words``,
-                ``mask_column`` and ``spans_column`` for texts, ``ids_column`` and ``tokenizer``
-                (by default the one that it was saved with) for tokens, ``seed``, ``device`` and
-                ``budget`` for both.
+            **arguments: With a space, as for the class; ``epsilon=`` or ``local_epsilon=`` is
+                required. With a privatizer, which has its own ε and logs it: ``text_column``,
+                ``output_column``, ``roles``, ``memoize``, ``user_column``, ``key``,
+                ``is_split_into_words``, ``mask_column`` and ``spans_column`` for texts,
+                ``ids_column`` and ``tokenizer`` (by default the one that it was saved with) for
+                tokens, ``seed``, ``device`` and ``budget`` for both.
 
         Raises:
             InvalidValueError: If there is no such space or privatizer, or ε is missing.
@@ -423,7 +449,7 @@ class Privatizer(SetOnce, Publishable, Shown):
                 the tokenizer that a privatizer refers to has changed.
         """
         access = HubOptions(cache_dir, token, local_files_only, force_download)
-        if "epsilon" in arguments:
+        if "epsilon" in arguments or "local_epsilon" in arguments:
             if Path(name_or_path, config.FILE).is_file():
                 raise InvalidValueError(
                     f"{name_or_path} holds a privatizer, which has its own ε: leave epsilon out, "

@@ -32,6 +32,7 @@ from hf_dxprivacy.privatizers.nested import TextPath, agree
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.privatizers.released_words import ReleasedWords, require_texts
 from hf_dxprivacy.sentences import SentencePool, as_label, split_sentences
+from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import is_missing
 from hf_dxprivacy.text.refill import refill as refilled
 
@@ -53,6 +54,7 @@ class SentencePrivatizer(Privatizer):
         pool: A `SentencePool`, or the name of a stored one.
         mechanism: As for `DxPrivatizer`; its space is that of the pool.
         epsilon: ε > 0, per unit of the mechanism's metric. Always your decision; no default.
+        local_epsilon: As for `DxPrivatizer`, of any two texts, or sentences; with labels, of one.
         unit: "text" releases one sentence for each text; "sentence" one for each of its sentences,
             whose number then shows, and whose bounds add up.
         text_column: The column to privatize, or several; cells are texts, or a path leads to some,
@@ -93,6 +95,7 @@ class SentencePrivatizer(Privatizer):
         mechanism: str | Mechanism = "hierarchical",
         epsilon: float | None = None,
         *,
+        local_epsilon: float | None = None,
         unit: Unit = "text",
         text_column: str | Sequence[str] = "text",
         output_column: str | Sequence[str] | None = None,
@@ -124,7 +127,12 @@ class SentencePrivatizer(Privatizer):
             )
         noise = noise_source(seed, memoize, key)
         given = pool.space, mechanism, epsilon, options, device, noise, budget
-        self._set_up(*given, ("word", "user"))
+        parts: list[EmbeddingSpace] = []
+        if local_epsilon is not None and label_column is not None and pool.labels:
+            parts = [pool.with_label(label).space for label in sorted({*pool.labels})]
+        # Any ε keeps the bound of a single sentence.
+        parts = [part for part in parts if len(part) > 1]
+        self._set_up(*given, ("word", "user"), local_epsilon, parts)
         self.pool = pool
         self.unit: Unit = unit
         self.language = language
@@ -332,7 +340,7 @@ class SentencePrivatizer(Privatizer):
             if self.label_column is not None:
                 what += f" and the labels in column {self.label_column!r}"
             self.budget.charge(
-                [replace(cost, epsilon=most, metric=cost.metric + what) for cost in costs]
+                [replace(cost, epsilon=most, metric=f"{cost.metric}{what}") for cost in costs]
             )
         result: dict[str, list[str | None]] = {}
         for output_column, column in zip(self.output_columns, columns, strict=True):

@@ -25,6 +25,8 @@ class SlotPrivatizer(DxPrivatizer):
         space: As for `DxPrivatizer`.
         mechanism: As for `DxPrivatizer`.
         epsilon: ε > 0, per unit of the mechanism's metric. Always your decision; no default.
+        local_epsilon: As for `DxPrivatizer`, of any two words of a slot. The guarantee has no bound
+            of any two words, since it shows which words are slots.
         selector: The selector of the slots; see `hf_dxprivacy.slots`.
         mask_column: Where to put the mask, as many as text columns: for each word of a released
             text, or each token of a list, whether it is of a slot.
@@ -51,6 +53,7 @@ class SlotPrivatizer(DxPrivatizer):
         mechanism: str | Mechanism | None = None,
         epsilon: float | None = None,
         *,
+        local_epsilon: float | None = None,
         selector: Selector | None = None,
         mask_column: str | Sequence[str] | None = None,
         spans_column: str | Sequence[str] | None = None,
@@ -62,7 +65,7 @@ class SlotPrivatizer(DxPrivatizer):
                 f"{'none' if selector is None else a_kind(selector)}; hf_dxprivacy.slots has "
                 "several, such as NerSelector and TagColumnSelector"
             )
-        super().__init__(space, mechanism, epsilon, **options)
+        super().__init__(space, mechanism, epsilon, local_epsilon=local_epsilon, **options)
         if self.oov == "drop" and selector.columns:
             raise InvalidValueError(
                 f'oov="drop" removes tokens, and column {selector.columns[0]!r}, which has a tag '

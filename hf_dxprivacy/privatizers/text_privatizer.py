@@ -32,7 +32,7 @@ from hf_dxprivacy.privatizers.dataset_formats import (
 )
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
 from hf_dxprivacy.privatizers.nested import TextPath, agree, flat, joined_masks
-from hf_dxprivacy.privatizers.privatizer import Privatizer
+from hf_dxprivacy.privatizers.privatizer import NOT_LOCAL, Privatizer
 from hf_dxprivacy.privatizers.released_words import (
     ReleasedWords,
     kept_rows,
@@ -69,6 +69,8 @@ class DxPrivatizer(Privatizer):
         mechanism: A name ("hierarchical", "calibrated", "tem", "laplace", …), or a
             `Mechanism` of the same space.
         epsilon: ε > 0, per unit of the mechanism's metric. Always your decision; no default.
+        local_epsilon: In place of ε: L > 0, the largest log-ratio of any two words. Takes the
+            largest ε whose bound (`ldp_epsilon` of the guarantee) is at most L, to six digits.
         text_column: The column to privatize, or several. A cell is a text or a list of tokens; see
             docs/columns.md. A path leads to texts in lists of dicts: "messages[].content" are those
             of chats, "conversations[].value", ["chosen[].content", "rejected[].content"] and so on.
@@ -126,6 +128,7 @@ class DxPrivatizer(Privatizer):
         mechanism: "str | Mechanism | None" = None,
         epsilon: float | None = None,
         *,
+        local_epsilon: float | None = None,
         text_column: str | Sequence[str] = "text",
         output_column: str | Sequence[str] | None = None,
         roles: str | Sequence[str] | None = None,
@@ -149,7 +152,8 @@ class DxPrivatizer(Privatizer):
         if index != FLAT:
             options["index"] = index
         noise = noise_source(seed, memoize, key)
-        self._set_up(space, mechanism, epsilon, options, device, noise, budget, ("word", "user"))
+        given = space, mechanism, epsilon, options, device, noise, budget
+        self._set_up(*given, ("word", "user"), local_epsilon)
         self._set_columns(text_column, output_column, user_column, roles)
         self.is_split_into_words = is_split_into_words
         if segmenter != WORDS:
@@ -162,6 +166,9 @@ class DxPrivatizer(Privatizer):
         self.stopwords = stop_words(stopwords, bool(is_split_into_words), segmenter)
         self.oov: OutOfVocabulary = oov
         self.case: Case = case
+        if local_epsilon is not None and not self._hides_words:
+            shown = 'stopwords=, oov="drop" or "keep", or case="preserve"'
+            raise InvalidValueError(NOT_LOCAL.format(shown))
         # Words that this copy has looked up and those that the space lacks, for the owner of the
         # data, and whether a warning was given.
         self._seen = [0, 0, False]
@@ -207,6 +214,11 @@ class DxPrivatizer(Privatizer):
         looked_up, unknown, _ = self._seen
         return unknown / looked_up if looked_up else None
 
+    @property
+    def _hides_words(self) -> bool:
+        """Whether nothing of a word is released as it is."""
+        return self.oov == "centroid" and self.case == "lower" and not self.stopwords
+
     @lazy_property
     def guarantee(self) -> PrivacyGuarantee:
         """Guarantee for each word that goes through this privatizer, and what it rests on."""
@@ -224,8 +236,7 @@ class DxPrivatizer(Privatizer):
         )
         # Whether any word may have been any other, as far as a release shows for certain. A word
         # that is equal to another one of its user can be told from one that is not.
-        covered = self.oov == "centroid" and self.case == "lower" and not self.stopwords
-        covered = covered and not selected and self.memoize != "user"
+        covered = self._hides_words and not selected and self.memoize != "user"
         return replace(
             bare,
             ldp_epsilon=bare.ldp_epsilon if covered else math.inf,

@@ -109,6 +109,7 @@ class TokenPrivatizer(Privatizer):
             `transformers` that is backed by it.
         mechanism: As for `DxPrivatizer`.
         epsilon: ε > 0, per unit of the mechanism's metric. Always your decision; no default.
+        local_epsilon: As for `DxPrivatizer`, of any two tokens.
         ids_column: The column to privatize.
         seed: As for `DxPrivatizer`.
         device: As for `DxPrivatizer`.
@@ -133,6 +134,7 @@ class TokenPrivatizer(Privatizer):
         mechanism: str | Mechanism | None = None,
         epsilon: float | None = None,
         *,
+        local_epsilon: float | None = None,
         ids_column: str = "input_ids",
         seed: int | None = None,
         device: str = CPU,
@@ -145,7 +147,8 @@ class TokenPrivatizer(Privatizer):
                 "tokenizers.Tokenizer or one of transformers"
             )
         noise = noise_source(seed, None, None)
-        self._set_up(space, mechanism, epsilon, options, device, noise, budget, ("word",))
+        given = space, mechanism, epsilon, options, device, noise, budget
+        self._set_up(*given, ("word",), local_epsilon)
         (self.ids_column,) = column_names("ids_column", ids_column, 1)
         vocabulary = TokenVocabulary.of(tokenizer)
         ordinary = vocabulary.ordinary

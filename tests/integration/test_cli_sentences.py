@@ -162,7 +162,7 @@ WRONG = [
     (
         2,
         "--local-epsilon 4 --mechanism krr --space space --oov drop",
-        "--local-epsilon cannot hold with --stopwords, --oov drop",
+        "cannot hold with stopwords=, oov=",
     ),
     (1, "--epsilon 1 --space pol", "'pol', which is none of them"),
 ]
