@@ -1,6 +1,7 @@
 """Selection of words with a low transition probability under released n-grams."""
 
 import hashlib
+import logging
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -36,6 +37,8 @@ from hf_dxprivacy.slots.ngram_tree import (
 from hf_dxprivacy.slots.selector import Mask, Rows, Selector, Words
 from hf_dxprivacy.spaces import EmbeddingSpace
 
+logger = logging.getLogger(__name__)
+
 Mode = Literal["transition", "coverage"]
 MODES = ("transition", "coverage")
 
@@ -48,6 +51,9 @@ class _Budget(Protocol):
 
 # The most frequent word of English is about every twentieth.
 _WORDS_PER_FREQUENT = 20
+
+# A larger share of slots among so many symbols is reported.
+_NOTED_SHARE, _LOOKED_AT = 0.9, 1_000_000
 
 # Node of a gram that was not released.
 _NONE = -1
@@ -155,7 +161,26 @@ class LowTransitionSelector(Selector, Publishable):
         grams = release(symbols, words, config, process_generator())
         if not grams.words or len(grams.levels) < 2:
             raise InvalidValueError(_too_small(config, len(words)))
-        return cls(grams, config, len(words), threshold=threshold, mode=mode)
+        selector = cls(grams, config, len(words), threshold=threshold, mode=mode)
+        codes = np.full(FIRST_WORD + len(words), UNKNOWN, dtype=np.int32)
+        codes[:FIRST_WORD] = np.arange(FIRST_WORD)
+        codes[FIRST_WORD:] = encode(words, grams.codes)
+        selector._warn_of_slots(codes[symbols[:_LOOKED_AT]])
+        return selector
+
+    def _warn_of_slots(self, symbols: Symbols) -> None:
+        """Warn if nearly all words of the corpus are slots; the figure is for its owner only."""
+        words = (symbols >= FIRST_WORD) | (symbols == UNKNOWN)
+        share = float(self._slots(symbols)[words].mean())
+        if share > _NOTED_SHARE:
+            logger.warning(
+                "only %d n-grams were released, and about %.0f %% of the words of these texts are "
+                "slots (a private figure, no part of the release); for a carrier phrase give more "
+                "texts, a larger epsilon or a smaller l_max, or take ContentWordSelector(), which "
+                "reads no corpus",
+                len(self.grams),
+                100 * share,
+            )
 
     def replace(
         self, *, threshold: float | None = None, mode: Mode | None = None

@@ -147,7 +147,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def selector_of(spacy: Any) -> Any:
-    return import_module("hf_dxprivacy.integrations.spacy").SpacySelector
+    return import_module("hf_dxprivacy.slots").SpacySelector
 
 
 def test_slots_are_the_entities_of_a_pipeline(selector_of: Any, tmp_path: Path) -> None:

@@ -92,6 +92,22 @@ def test_words_outside_of_the_alphabet_are_slots_however_likely(
         assert marked(exact.replace(mode=mode), "play artist7").endswith("ARTIST7")
 
 
+def test_n_grams_that_leave_nearly_all_words_as_slots_are_reported(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(low_transition, "process_generator", lambda: keyed_generator(5))
+    rows = [f"on {' '.join(f'word{i} zork' for _ in range(7))}" for i in range(300)]
+    few = LowTransitionSelector.fit(rows, epsilon=1.0, alphabet=ALPHABET)
+    shares = [np.mean(mask) for mask in few.masks([row.split()[:11] for row in rows])]
+    assert np.mean(shares) == pytest.approx(10 / 11)
+    (said,) = caplog.messages
+    assert said.startswith(f"only {len(few.grams)} n-grams were released, and about 91 % of the")
+    assert "ContentWordSelector()" in said
+    caplog.clear()
+    LowTransitionSelector.fit(texts(4000), epsilon=2.0, alphabet=ALPHABET)
+    assert not caplog.messages
+
+
 def test_rows_keep_their_places(exact: LowTransitionSelector) -> None:
     rows = [["play", "x"], None, [], ["book", "a", "y"]]
     masks = exact.masks(rows, {"other": [1, 2, 3, 4]})

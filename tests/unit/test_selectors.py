@@ -1,5 +1,6 @@
 """The contract of selectors: how they combine, and runs of slots."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hf_dxprivacy import slots
+from hf_dxprivacy.errors import MissingExtraError
 from hf_dxprivacy.slots import Selector, spans
 from hf_dxprivacy.slots.selector import Mask, Rows, Words
 
@@ -79,3 +82,19 @@ def test_spans_are_the_runs_of_slots(bits: list[bool]) -> None:
         rebuilt[start:stop] = True
         last = stop
     assert (rebuilt == mask).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [("SpacySelector", "spacy"), ("PresidioSelector", "presidio_analyzer")]
+)
+def test_selectors_that_need_an_extra_are_found_beside_the_others(
+    name: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    module = f"hf_dxprivacy.integrations.{package.partition('_')[0]}"
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    extra = package.partition("_")[0]
+    with pytest.raises(MissingExtraError, match=rf"pip install 'hf-dxprivacy\[{extra}\]'"):
+        getattr(slots, name)
+    with pytest.raises(AttributeError, match="has no attribute 'NoSelector'"):
+        _ = slots.NoSelector
