@@ -94,6 +94,9 @@ def describe_columns(names: Sequence[str], wanted: str, what: str = "column") ->
     if _are_plain(names):
         shown = ", ".join(map(repr, names[:_SHOWN_NAMES]))
         more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+        if (parts := wanted.split(",")) and {*map(str.strip, parts)} <= {*names}:
+            one = f"{wanted!r} is one name; give each of the {len(parts)} by itself, in a list"
+            return f"the {what}s are {shown}{more}; {one}, or by repeating the option"
         return f"the {what}s are {shown}{more}{did_you_mean(wanted, names)}"
     if len(names) <= 1:
         one = f"there is one {what}, whose name is not shown because it may be text"

@@ -291,7 +291,7 @@ def upward(value: float, digits: int = 4) -> str:
     if float(text) < value:
         above = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value)
         text = f"{float(above):.{digits}g}"
-    return text
+    return f"{float(text):.0f}" if "e+" in text and value < 1e15 else text
 
 
 def at_most(epsilon: float) -> str:

@@ -45,6 +45,9 @@ OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "k": (int, "N", "custext: words of a cluster (20); syntf: least number of candidates (5)"),
 }
 
+# Names that other programs have for an option.
+_MEANT = dict.fromkeys(("--workers", "--jobs", "--processes", "--threads", "-j"), "num-proc")
+
 # Names of the literature that no spelling brings near to ours.
 _SYNONYMS = {"madlib": "laplace", "exponential": "tem", "rr": "krr", "cluster": "hierarchical"}
 
@@ -117,8 +120,10 @@ class Parser(argparse.ArgumentParser):
         """Print usage and message with near matches, and exit with 2."""
         if found := re.search(r"unrecognized arguments: ([^\s=]+)", message):
             message += (
+                f"; did you mean '--{_MEANT[found[1]]}'?"
+                if f"--{_MEANT.get(found[1])}" in self._option_string_actions
                 # Without the dashes, by which all options are alike.
-                did_you_mean(
+                else did_you_mean(
                     found[1].lstrip("-"), [name.lstrip("-") for name in self._option_string_actions]
                 ).replace("'", "'--", 1)
                 if found[1].startswith("-")

@@ -1,12 +1,14 @@
 """The verbs calibrate and demo: effects of a mechanism, in tables and on a page."""
 
 import argparse
+import shlex
 import threading
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_dxprivacy.cli.arguments import (
+    UsageError,
     add_local_epsilon,
     add_mechanism,
     an_epsilon,
@@ -79,6 +81,11 @@ def calibrate(args: argparse.Namespace) -> None:
     from hf_dxprivacy.report import sweep
 
     check_outputs(args, "report", {"output": TABLES})
+    if Path(args.space).is_file():
+        raise UsageError(
+            f"{args.space} is a file, and this looks at the words of a space, such as english; to "
+            f"look at your own texts: {PROGRAM} compare {shlex.quote(args.space)}"
+        )
     space, options = load_space(args)
     if args.epsilon is None:
         bounds, mechanism = args.local_epsilon, args.mechanism

@@ -205,14 +205,14 @@ def _open_missing_streams() -> None:
 
 @contextmanager
 def _signals_raise() -> Iterator[None]:
-    """Raise `Interrupted` where SIGINT (Ctrl-C), SIGTERM or SIGHUP arrives.
+    """Raise `Interrupted` where SIGINT (Ctrl-C), SIGTERM, SIGHUP or SIGQUIT arrives.
 
     A signal that the caller ignores (nohup, a job in the background) stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    names = ("SIGINT", "SIGTERM", "SIGHUP")
+    names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}
     last = -math.inf

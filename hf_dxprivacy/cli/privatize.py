@@ -4,6 +4,7 @@ import argparse
 import json
 import math
 import os
+import re
 import shlex
 import sys
 from contextlib import nullcontext
@@ -36,6 +37,9 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 # Options about words, and about sentences of a pool, with their defaults.
 OF_WORDS = {"segmenter": "words", "stopwords": "none", "oov": "centroid", "case": "lower"}
 OF_SENTENCES = {"unit": None, "label_column": None, "refill": False, "language": "en"}
+
+# Holds the seed, where neither other users nor the shell's history show it.
+SEED_VARIABLE = "HF_DXPRIVACY_SEED"
 
 
 def privatize_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +89,8 @@ def privatize_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_privacy_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("privacy").add_argument
+    add_group = parser.add_argument_group("privacy")
+    add = add_group.add_argument
     add_mechanism(parser, add, "required for words, where each has its own guarantee")
     add("--epsilon", type=an_epsilon, metavar="E", help="required, above zero; see below")
     add_local_epsilon(add)
@@ -103,9 +108,13 @@ def _add_privacy_arguments(parser: argparse.ArgumentParser) -> None:
     about = "letter case: that of the vocabulary, or of the original, which shows it (%(default)s)"
     add("--case", choices=("lower", "preserve"), default=OF_WORDS["case"], help=about)
     about = (
-        "make the result reproducible, for experiments; the seed undoes the noise: keep it secret"
+        "make the result reproducible, for experiments; the seed undoes the noise: keep it secret. "
+        "Others see N in the list of processes, and your shell keeps it"
     )
-    add("--seed", type=at_least(0), metavar="N", help=about)
+    one = add_group.add_mutually_exclusive_group().add_argument
+    one("--seed", type=at_least(0), metavar="N", help=about)
+    about = f"the file that holds N, so that it is not seen; ${SEED_VARIABLE} does the same"
+    one("--seed-file", type=Path, metavar="PATH", help=about)
     add = parser.add_argument_group("with a pool of sentences").add_argument
     about = (
         "release one sentence for each text, or one for each sentence of a text, whose number "
@@ -183,7 +192,7 @@ def privatize(args: argparse.Namespace) -> None:
             args.split,
         )
         target = writers.find_format(args.output, source)
-    report_path = _check_places(args, source)
+    report_path, seeded_by = _check_places(args, source), _read_seed(args)
     text = tuple(args.text_column or ("text",))
     output = tuple(args.output_column or text)
     if source.kind == "txt":
@@ -194,7 +203,7 @@ def privatize(args: argparse.Namespace) -> None:
     columns = _columns(args, source, text, output)
     with readers.open_reader(source, columns) as reader:
         privatizer = (_sentence_privatizer if by_sentence else _word_privatizer)(args, columns)
-        _caution(args, privatizer)
+        _caution(args, privatizer, seeded_by)
         guarantee = str(privatizer.guarantee)
         with (
             nullcontext(sys.stdout.buffer)
@@ -419,16 +428,40 @@ def _word_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPriv
         )
 
 
-def _caution(args: argparse.Namespace, privatizer: "TextsPrivatizer") -> None:
+def _read_seed(args: argparse.Namespace) -> str | None:
+    """Set the seed from where it is held, and name that place; None without one."""
+    place, held = SEED_VARIABLE, os.environ.get(SEED_VARIABLE)
+    if args.seed is not None:
+        return "--seed"
+    if args.seed_file is not None:
+        place, held = f"--seed-file {args.seed_file}", args.seed_file.read_bytes().decode("latin1")
+    elif not held:
+        return None
+    if not re.fullmatch(r"\s*[0-9]{1,400}\s*", held or ""):
+        raise UsageError(
+            f"expected a whole number >= 0 in {place}, and what is there (not shown here) is none; "
+            "make one with python -c 'import secrets; print(secrets.randbits(128))'"
+        )
+    args.seed = int(held or "")
+    return place
+
+
+def _caution(
+    args: argparse.Namespace, privatizer: "TextsPrivatizer", seeded_by: str | None
+) -> None:
     """Say what the owner of a privatizer should know."""
     if args.local_epsilon is not None:
         say(f"epsilon {privatizer.epsilon:g} has a local bound of at most {args.local_epsilon:g}")
     if caution := privatizer.mechanism.caution:
         say(f"warning: {caution}")
-    if args.seed is not None:
+    if seeded_by is not None:
+        seen = (
+            ". Others see it in the list of processes, and your shell may keep it in its history: "
+            f"pass --seed-file, or set {SEED_VARIABLE}"
+        ) * (seeded_by == "--seed")
         say(
-            "warning: the noise comes from --seed, which must stay secret: it undoes the noise. "
-            "Your shell may keep it in its history"
+            f"warning: the noise comes from {seeded_by}, which must stay secret: it undoes the "
+            f"noise{seen}"
         )
     for name in sorted({*privatizer.text_columns} - {*privatizer.output_columns}):
         say(f"warning: column {name!r} of the output still holds the original text")

@@ -246,7 +246,7 @@ def _started(pickled: bytes) -> tuple[BaseProcess, Connection]:
     # Ctrl-C reaches the whole process group, and the parent alone decides what it means: children
     # inherit the mask, which a start of the resource tracker would lift.
     resource_tracker.ensure_running()
-    held = {signal.SIGINT} if hasattr(signal, "pthread_sigmask") else None
+    held = {signal.SIGINT, signal.SIGQUIT} if hasattr(signal, "pthread_sigmask") else None
     before = held and signal.pthread_sigmask(signal.SIG_BLOCK, held)
     try:
         process.start()
@@ -260,6 +260,8 @@ def _started(pickled: bytes) -> tuple[BaseProcess, Connection]:
 def _serve(connection: Connection, pickled: bytes) -> None:
     """Privatize the texts that come, until the parent has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "SIGQUIT"):
+        signal.signal(signal.SIGQUIT, signal.SIG_IGN)
     privatizer: TextsPrivatizer | None = None
     with _unwarned(), suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:

@@ -27,6 +27,7 @@ from hf_dxprivacy.files.text_rows import (
     read_jsonl,
     read_txt,
 )
+from hf_dxprivacy.hub.download import is_unreachable, no_connection
 
 STANDARD = "-"  # standard input or output
 ENDINGS = {
@@ -317,8 +318,11 @@ def _open_parquet(source: Input, columns: Columns) -> Iterator[Reader]:
 def _open_dataset(source: Input, columns: Columns) -> Reader:
     # Takes long to import, and is needed here only.
     from datasets import load_dataset
+    from huggingface_hub import hf_hub_url
 
     try:
+        if is_unreachable(hf_hub_url(source.name, "README.md", repo_type="dataset")):
+            raise ConnectionError(no_connection())
         dataset = load_dataset(source.name, source.subset, split=source.split, streaming=True)
     except Exception as error:  # the library raises errors of its own and of its transport
         raise InvalidValueError(

@@ -115,6 +115,11 @@ def read_delimited(lines: Lines, source: "Input", columns: "Columns") -> _Text:
     parser = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type]
     records = _records(lines.name, parser)
     names = next(records, ([], 0))[0]
+    if not names:
+        raise InvalidValueError(
+            f"{lines.name} is empty: there is no first line, which names the columns; is it the "
+            "right file?"
+        )
     others = {";": "--delimiter ';'", "|": "--delimiter '|'", "\t": "--format tsv"}
     hint = "the first line must name the columns"
     for other, option in {**others, ",": "--format csv"}.items():

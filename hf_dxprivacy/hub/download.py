@@ -157,6 +157,8 @@ def resolve(
     names = builtin_names() * ("space" in what) + builtin_pools() * ("pool" in what)
     near = did_you_mean(text.replace("_", "-"), names) if ships else ""
     hint = (near or nearest_path(text))[2:] or "check the spelling or the path"
+    if Path(text).is_file():
+        hint = f"that is a file, and {what} is a folder of files"
     known = ", ".join(map(repr, names)) or "none installed"
     kind = what.removeprefix("a ")
     shipped = f"the name of a built-in {kind} ({known}), " if ships else ""
@@ -214,9 +216,14 @@ def fetch(
             "force_download=True fetches again and local_files_only=True forbids it; leave one out"
         )
     # Late, because the client takes a while to load and built-in spaces need none.
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import hf_hub_download, hf_hub_url, try_to_load_from_cache
 
     folder = Path()
+    with hub_errors(repo_id, repr(files[0])):
+        cached = try_to_load_from_cache(repo_id, files[0], options.cache_dir, revision)
+        address = hf_hub_url(repo_id, files[0], revision=revision)
+    if not isinstance(cached, str) and not options.local_files_only and is_unreachable(address):
+        raise HubError(f"{repo_id}, {files[0]!r}: not in the cache, and {no_connection()}")
     for name in files:
         with hub_errors(repo_id, f"{name!r} of revision {revision or 'main'!r}"):
             path = hf_hub_download(
@@ -230,6 +237,25 @@ def fetch(
         folder = Path(path).parents[name.count("/")]
         revision = folder.name
     return folder, HubCommit(repo_id, folder.name)
+
+
+def is_unreachable(address: str) -> bool:
+    """Tell whether no connection to the Hub can be made, which its client tries for 23 seconds."""
+    from huggingface_hub import constants, get_session
+
+    try:
+        timeout = constants.HF_HUB_ETAG_TIMEOUT
+        get_session().head(address, timeout=timeout, follow_redirects=False)
+    except Exception as error:  # of the client's HTTP library, whichever one it uses
+        return type(error).__name__ in ("ConnectError", "ConnectTimeout")
+    return False
+
+
+def no_connection() -> str:
+    """Say that the Hub cannot be reached."""
+    from huggingface_hub import constants
+
+    return f"{constants.ENDPOINT} cannot be reached; check the connection and try again"
 
 
 @contextmanager
@@ -262,7 +288,7 @@ def _translated(error: Exception, what: str, pushes: bool) -> DxPrivacyError | N
     if isinstance(error, errors.HFValidationError):
         return InvalidValueError(f"{what}: expected a repository 'namespace/name': {error}")
     if isinstance(error, errors.LocalEntryNotFoundError):
-        reason = f"{constants.ENDPOINT} cannot be reached; check the connection and try again"
+        reason = no_connection()
         if error.__cause__ is None:
             reason = "local_files_only=True forbids to fetch it"
         return HubError(f"{what}: not in the cache, and {_refusal(error.__cause__) or reason}")

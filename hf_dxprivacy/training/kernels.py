@@ -18,9 +18,11 @@ times the derivative of the loss by the distance d, over sinh d; scratch; and le
 the derivative of the loss by d.
 """
 
+import logging
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,8 @@ from numpy.typing import NDArray
 from hf_dxprivacy._runtime import require
 
 numba: Any = require("numba", "train")
+
+logger = logging.getLogger(__name__)
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -81,12 +85,28 @@ def compiled(**options: bool | str) -> Callable[[Function], Function]:
 
     def decorate(function: Function) -> Function:
         try:
-            made: Function = numba.njit(cache=True, **options)(function)
+            made: Any = numba.njit(cache=True, **options)(function)
         except RuntimeError:  # There is no folder that may be written to.
-            made = numba.njit(**options)(function)
-        return made
+            return cast(Function, numba.njit(**options)(function))
+        cache = made._cache
+        cache.save_overload = partial(_save_if_possible, cache, cache.save_overload)
+        return cast(Function, made)
 
     return decorate
+
+
+def _save_if_possible(cache: Any, save: Callable[..., None], *compiled: Any) -> None:
+    """Store what was compiled; with a full disk go on without a cache, and name its folder."""
+    try:
+        save(*compiled)
+    except OSError as error:
+        cache.disable()
+        logger.warning(
+            "what is compiled is not kept, since %s cannot be written (%s); every run compiles it "
+            "again; make room, or set NUMBA_CACHE_DIR to another folder",
+            cache.cache_path,
+            error.strerror,
+        )
 
 
 @compiled(inline="always")

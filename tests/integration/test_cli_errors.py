@@ -64,8 +64,8 @@ INPUTS = [
         "a.csv: there is no column 'text'; the columns are 'id', 'texts'; did you mean 'texts'.",
     ),
     ("a.csv", b"text,text\n1,x\n", "several columns 'text'"),
-    ("a.csv", b"", "a.csv: there is no column 'text'; there is none at all; the first line must"),
-    ("a.csv", b"\n\n", "a.csv: there is no column 'text'; there is none at all"),
+    ("a.csv", b"", "a.csv is empty: there is no first line, which names the columns; is it"),
+    ("a.csv", b"\n\n", "a.csv is empty: there is no first line"),
     ("a.csv", b"my number is 078-05-1120,1\n", "there are 2 columns, whose names are not shown"),
     ("a.csv", b"Anna Kowalska\nJan Nowak\n", "there is one column, whose name is not shown"),
     ("a.csv", b"id;text\n1;x\n", "if ';' separates the fields, say so .--delimiter ';'."),
@@ -155,6 +155,15 @@ def test_parquet_columns_must_hold_text(folder: Path, capsys: pytest.CaptureFixt
     )
 
 
+def test_several_columns_in_one_name_are_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "a.csv").write_text("body,subject\nwaab,waac\n")
+    arguments = ["a.csv", "--output", "b.csv", "--epsilon", "5", "--space", "space"]
+    both = "'body,subject' is one name; give each of the 2 by itself, in a list, or by repeating"
+    _fails(capsys, 1, both, [*arguments, "--text-column", "body,subject"])
+
+
 USAGE = [
     (["in.csv", "--output", "out.csv"], "--epsilon is missing: .* your decision"),
     (["in.csv", "--epsilon", "5"], "required: --output"),
@@ -172,6 +181,14 @@ USAGE = [
         "a list of words to be english, none or a file .*; german: No such file",
     ),
     (["in.csv", "--output", "out.csv", "--epsilon", "5", "--num-proc", "0"], ">= 1, got 0"),
+    (
+        ["in.csv", "--output", "out.csv", "--epsilon", "5", "--workers", "4"],
+        "unrecognized arguments: --workers 4; did you mean '--num-proc'",
+    ),
+    (
+        ["in.csv", "--output", "o.csv", "--epsilon", "5", "--seed", "1", "--seed-file", "seed"],
+        "argument --seed-file: not allowed with argument --seed",
+    ),
     (["in.csv", "--output", "o.csv", "--epsilon", "5", "--device", "abacus"], "device='abacus'"),
     (["in.csv", "--output", "out.csv", "--epsilon", "5", "--lam", "1"], "has no option 'lam'"),
     (["in.csv", "--output", "out.csv", "--epsilon", "5", "--beta", "2"], "beta < 1"),
@@ -279,6 +296,44 @@ def test_what_deserves_a_warning_gets_one(folder: Path, capsys: pytest.CaptureFi
     assert described["guarantee"]["ldp_epsilon"] is None
     assert described["mechanism"] == {"mechanism": "calibrated", "epsilon": 5.0, "beta": 0.001}
     assert "for the owner of the text only" in described["words"]["note"]
+
+
+def test_a_seed_need_not_be_on_the_command_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "in.csv").write_text("text\n" + "waab waac waad\n" * 9)
+    (folder / "seed").write_text(" 271828\n")
+    arguments = ["in.csv", "--overwrite", "--epsilon", "1", "--space", "space"]
+    arguments += ["--mechanism", "krr", "--output"]
+
+    def released(*more: str) -> tuple[bytes, str]:
+        assert _run(*arguments, "out.csv", *more) == 0
+        printed = capsys.readouterr().err
+        assert "271828" not in printed
+        return (folder / "out.csv").read_bytes(), printed
+
+    given, warned = released("--seed", "271828")
+    assert "Others see it in the list of processes" in warned
+    assert "pass --seed-file, or set HF_DXPRIVACY_SEED" in warned
+    filed, warned = released("--seed-file", "seed")
+    assert "the noise comes from --seed-file seed, which must stay secret" in warned
+    assert "list of processes" not in warned
+    monkeypatch.setenv(privatize.SEED_VARIABLE, "271828")
+    from_environment, warned = released()
+    assert "the noise comes from HF_DXPRIVACY_SEED, which must stay secret" in warned
+    assert given == filed == from_environment
+    monkeypatch.setenv(privatize.SEED_VARIABLE, "")
+    fresh, warned = released()
+    assert "the noise comes from" not in warned
+    assert fresh != given
+    for wrong in ("", "not 271828", "-1", "1.5", "9" * 500):
+        (folder / "seed").write_text(wrong)
+        assert _run(*arguments, "out.csv", "--seed-file", "seed") == 2
+        printed = capsys.readouterr().err
+        assert (
+            "whole number >= 0 in --seed-file seed, and what is there (not shown here)" in printed
+        )
+        assert "271828" not in printed
 
 
 def test_an_epsilon_that_hides_nothing_gets_a_warning(

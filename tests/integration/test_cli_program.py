@@ -187,12 +187,14 @@ def running(folder: Path, request: pytest.FixtureRequest) -> Iterator["subproces
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGQUIT, 131)]
+)
 def test_interruption_leaves_nothing_behind(
     folder: Path, running: "subprocess.Popen[str]", number: int, code: int
 ) -> None:
-    # Ctrl-C reaches all processes of the group; kill reaches one.
-    if number == signal.SIGINT:
+    # Ctrl-C and Ctrl-\\ reach all processes of the group; kill reaches one.
+    if number != signal.SIGTERM:
         os.killpg(running.pid, number)
     else:
         running.send_signal(number)
@@ -204,6 +206,23 @@ def test_interruption_leaves_nothing_behind(
     assert sorted(os.listdir(folder)) == ["out.txt", "space"]
     assert (folder / "out.txt").read_text() == "precious"
     _wait(lambda: not _group_lives(running.pid))
+
+
+def test_an_interruption_while_modules_are_imported_shows_no_traceback() -> None:
+    code = """
+import os, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "hf_dxprivacy.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+runpy.run_module("hf_dxprivacy", run_name="__main__")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
 
 
 @pytest.mark.slow
