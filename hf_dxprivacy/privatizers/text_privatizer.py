@@ -61,8 +61,11 @@ class DxPrivatizer(Privatizer):
     """Replaces the words of texts by other words, with a metric differential privacy guarantee.
 
     An instance goes straight into ``Dataset.map``, with ``batched=True`` or without, and with any
-    ``num_proc``. It holds no generator: every process draws from its own key. Its fingerprint is
-    stable, so a second ``map`` over the same data returns the cached release and no second one.
+    ``num_proc``. It holds no generator: every process draws from its own key. A second ``map``
+    over data loaded from files, with the same ``batch_size``, returns the cached release. Every
+    other second ``map`` or read is a new release, whose bounds add up: of data made in memory
+    (``from_dict``), of a stream, with another ``batch_size``, under ``set_transform``. `memoize`,
+    or saving what ``map`` returned, avoids that.
 
     Args:
         space: An `EmbeddingSpace`, the name of a built-in one, a folder, or a repository.

@@ -96,3 +96,10 @@ def test_each_access_under_a_transform_is_a_release(
 ) -> None:
     lazy = reviews.with_transform(privatizer(euclidean_space))
     assert lazy[:]["text"] != lazy[:]["text"]
+
+
+def test_the_class_says_which_second_map_is_a_new_release() -> None:
+    said = " ".join((DxPrivatizer.__doc__ or "").split())
+    assert "loaded from files, with the same ``batch_size``, returns the cached release" in said
+    for other in ("made in memory", "a stream", "another ``batch_size``", "``set_transform``"):
+        assert other in said

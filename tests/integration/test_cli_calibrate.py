@@ -159,3 +159,19 @@ def test_a_page_that_others_can_reach_is_warned_of(
     printed = capsys.readouterr().err
     assert "warning: 0.0.0.0 is not the loopback address: others may reach this page" in printed
     assert "nowhere" in printed.splitlines()[-1]
+
+
+def test_a_file_of_texts_is_no_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tickets.csv").write_text("text\nThe soup was cold.\n")
+    law = ["--mechanism", "hierarchical", "--epsilon", "1.5"]
+    assert main(["calibrate", "tickets.csv", *law]) == 2
+    printed = capsys.readouterr().err
+    assert "at your own texts: hf-dxprivacy compare tickets.csv" in printed
+    privatize = ["privatize", "tickets.csv", "--output", "o.csv", "--space", "tickets.csv"]
+    assert main([*privatize, *law]) == 1
+    printed = capsys.readouterr().err
+    assert "that is a file, and a space" in printed
+    assert "did you mean" not in printed

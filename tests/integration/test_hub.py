@@ -25,6 +25,7 @@ from hf_dxprivacy.errors import (
     InvalidTypeError,
     InvalidValueError,
 )
+from hf_dxprivacy.files import readers
 from hf_dxprivacy.spaces import space_artifact
 from hub_server import Fault, HubServer, transfers
 from hub_server.messages import Answer
@@ -276,6 +277,24 @@ def test_an_impossible_name_is_refused(hub: HubServer, name: str) -> None:
     with pytest.raises(InvalidValueError, match="expected a repository 'namespace/name'"):
         EmbeddingSpace.from_pretrained(name)
     assert hub.requests == []
+
+
+def test_a_hub_that_cannot_be_reached_is_asked_once(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.stop()
+    waited: list[float] = []
+    monkeypatch.setattr("time.sleep", waited.append)
+    with pytest.raises(HubError, match=r"'config.json': not in the cache, and .* cannot be reached"):
+        EmbeddingSpace.from_pretrained(SPACE, cache_dir=tmp_path)
+    source = readers.find_input("me/data")
+    columns = readers.Columns(("text",), ("text",))
+    with (
+        pytest.raises(InvalidValueError, match=r"ConnectionError: .* cannot be reached"),
+        readers.open_reader(source, columns),
+    ):
+        pass
+    assert not waited
 
 
 def test_a_server_that_is_down(hub: HubServer, pushed: str, tmp_path: Path) -> None:

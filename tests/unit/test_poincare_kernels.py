@@ -1,5 +1,7 @@
 """The compiled steps of Poincaré training against the formulas they stand for."""
 
+import errno
+import os
 from typing import Any
 
 import mpmath
@@ -11,6 +13,19 @@ from hf_dxprivacy.training import descent, kernels
 # One node with two classes, and one node left to draw.
 PAIRS = np.array([[0, 1], [0, 2]])
 START = np.array([[0.3, 0.2], [-0.1, 0.4], [0.2, 0.1], [0.5, -0.3]])
+
+
+def test_training_goes_on_where_nothing_can_be_cached(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.save", full)
+    double = kernels.compiled()(lambda value: 2 * value)
+    assert (double(3), double(0.5)) == (6, 1.0)
+    (said,) = caplog.messages
+    assert f"{double.stats.cache_path} cannot be written (No space left on device)" in said
 
 
 def _to_hyperboloid(points: np.ndarray) -> np.ndarray:
