@@ -192,7 +192,9 @@ def privatize(args: argparse.Namespace) -> None:
             args.split,
         )
         target = writers.find_format(args.output, source)
-    report_path, seeded_by = _check_places(args, source), _read_seed(args)
+    report_path = _check_places(args, source)
+    if args.seed is None and (args.seed_file or SEED_VARIABLE in os.environ):
+        args.seeded_by = _read_seed(args)
     text = tuple(args.text_column or ("text",))
     output = tuple(args.output_column or text)
     if source.kind == "txt":
@@ -203,7 +205,7 @@ def privatize(args: argparse.Namespace) -> None:
     columns = _columns(args, source, text, output)
     with readers.open_reader(source, columns) as reader:
         privatizer = (_sentence_privatizer if by_sentence else _word_privatizer)(args, columns)
-        _caution(args, privatizer, seeded_by)
+        _caution(args, privatizer)
         guarantee = str(privatizer.guarantee)
         with (
             nullcontext(sys.stdout.buffer)
@@ -431,8 +433,6 @@ def _word_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPriv
 def _read_seed(args: argparse.Namespace) -> str | None:
     """Set the seed from where it is held, and name that place; None without one."""
     place, held = SEED_VARIABLE, os.environ.get(SEED_VARIABLE)
-    if args.seed is not None:
-        return "--seed"
     if args.seed_file is not None:
         place, held = f"--seed-file {args.seed_file}", args.seed_file.read_bytes().decode("latin1")
     elif not held:
@@ -446,15 +446,14 @@ def _read_seed(args: argparse.Namespace) -> str | None:
     return place
 
 
-def _caution(
-    args: argparse.Namespace, privatizer: "TextsPrivatizer", seeded_by: str | None
-) -> None:
+def _caution(args: argparse.Namespace, privatizer: "TextsPrivatizer") -> None:
     """Say what the owner of a privatizer should know."""
     if args.local_epsilon is not None:
         say(f"epsilon {privatizer.epsilon:g} has a local bound of at most {args.local_epsilon:g}")
     if caution := privatizer.mechanism.caution:
         say(f"warning: {caution}")
-    if seeded_by is not None:
+    if args.seed is not None:
+        seeded_by = vars(args).get("seeded_by", "--seed")
         seen = (
             ". Others see it in the list of processes, and your shell may keep it in its history: "
             f"pass --seed-file, or set {SEED_VARIABLE}"

@@ -169,7 +169,8 @@ class DxPrivatizer(Privatizer):
         self.stopwords = stop_words(stopwords, bool(is_split_into_words), segmenter)
         self.oov: OutOfVocabulary = oov
         self.case: Case = case
-        if local_epsilon is not None and not self._hides_words:
+        hidden = oov == "centroid" and case == "lower" and not self.stopwords
+        if local_epsilon is not None and not hidden:
             shown = 'stopwords=, oov="drop" or "keep", or case="preserve"'
             raise InvalidValueError(NOT_LOCAL.format(shown))
         # Words that this copy has looked up and those that the space lacks, for the owner of the
@@ -217,11 +218,6 @@ class DxPrivatizer(Privatizer):
         looked_up, unknown, _ = self._seen
         return unknown / looked_up if looked_up else None
 
-    @property
-    def _hides_words(self) -> bool:
-        """Whether nothing of a word is released as it is."""
-        return self.oov == "centroid" and self.case == "lower" and not self.stopwords
-
     @lazy_property
     def guarantee(self) -> PrivacyGuarantee:
         """Guarantee for each word that goes through this privatizer, and what it rests on."""
@@ -239,7 +235,8 @@ class DxPrivatizer(Privatizer):
         )
         # Whether any word may have been any other, as far as a release shows for certain. A word
         # that is equal to another one of its user can be told from one that is not.
-        covered = self._hides_words and not selected and self.memoize != "user"
+        covered = self.oov == "centroid" and self.case == "lower" and not self.stopwords
+        covered = covered and not selected and self.memoize != "user"
         return replace(
             bare,
             ldp_epsilon=bare.ldp_epsilon if covered else math.inf,
