@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from hf_dxprivacy.errors import DxPrivacyError
     from hf_dxprivacy.guarantee import PrivacyGuarantee
     from hf_dxprivacy.privatizers.budget import PrivacyBudget
-    from hf_dxprivacy.privatizers.fingerprint import publishable
+    from hf_dxprivacy.privatizers.claim import publishable
+    from hf_dxprivacy.privatizers.fingerprint import strip_traces
     from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
     from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
     from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
@@ -35,7 +36,8 @@ _MODULES = {
     "SentencePrivatizer": "privatizers.sentence_privatizer",
     "SlotPrivatizer": "privatizers.slot_privatizer",
     "TokenPrivatizer": "privatizers.token_privatizer",
-    "publishable": "privatizers.fingerprint",
+    "publishable": "privatizers.claim",
+    "strip_traces": "privatizers.fingerprint",
 }
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "TokenPrivatizer",
     "__version__",
     "publishable",
+    "strip_traces",
 ]
 
 

@@ -27,7 +27,7 @@ ALWAYS = (
 _BESIDE_THE_ROWS = (
     "Not covered: other columns, and what `datasets` keeps beside the rows. That is fingerprints, "
     "sizes and checksums of the originals in a save_to_disk folder, and the originals in its "
-    "cache: publish what hf_dxprivacy.publishable(dataset) returns."
+    "cache: publish what hf_dxprivacy.publishable(dataset, privatizer) returns."
 )
 
 _OUT_OF_VOCABULARY = {

@@ -67,6 +67,12 @@ def push(args: argparse.Namespace) -> None:
     folder: Path | None = args.dry_run
     if folder and folder.exists() and (folder.is_file() or any(folder.iterdir())):
         raise UsageError(f"{folder} is not an empty folder; name another one for --dry-run")
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
+    from hf_dxprivacy.hub.download import hub_errors
+
+    with usage(), hub_errors(args.repository, "push"):
+        validate_repo_id(args.repository)
     made: Publishable
     if not path.exists():
         raise UsageError(
@@ -120,6 +126,7 @@ def _release(args: argparse.Namespace, path: Path, is_file: bool) -> "ReleasedDa
             "dataset as the Hub does, such as cc-by-4.0, if the rights are yours to give"
         )
     about = {"license": args.license, "description": args.description}
+    about["with_originals"] = args.with_originals
     if is_file:
         from hf_dxprivacy.files.released_file import released_dataset
 
@@ -130,13 +137,8 @@ def _release(args: argparse.Namespace, path: Path, is_file: bool) -> "ReleasedDa
 
         with usage():
             made = load_privatizer(args.privatizer).dataset_card(load_from_disk(path), **about)
-    if made.original_columns and not args.with_originals:
-        raise UsageError(
-            f"column {', '.join(map(repr, made.original_columns))} still holds the ORIGINAL text, "
-            "which would be published; leave it out of the release, or say --with-originals"
-        )
-    if made.columns_in_clear:
-        names = ", ".join(map(repr, made.columns_in_clear))
-        what = "columns" if len(made.columns_in_clear) > 1 else "column"
-        say(f"IN CLEAR, without any guarantee: {what} {names}")
+    names = [f"{name!r} (the ORIGINAL text)" for name in made.original_columns]
+    if names := [*names, *map(repr, made.columns_in_clear)]:
+        what = "columns" if len(names) > 1 else "column"
+        say(f"IN CLEAR, without any guarantee: {what} {', '.join(names)}")
     return made

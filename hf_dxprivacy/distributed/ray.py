@@ -19,6 +19,7 @@ def privatize_ray(
     privatizer: Privatizer,
     *,
     id_column: str | None = None,
+    with_originals: bool = False,
     batch_size: int = 1000,
     **options: Any,
 ) -> "Dataset":
@@ -43,6 +44,8 @@ def privatize_ray(
             whenever the row is computed. A shuffle of this column counts right away how often each
             id comes. ``ray.data.read_parquet(..., include_row_hash=True)`` of recent versions makes
             such a column, `row_hash`. Left out with ``memoize=``.
+        with_originals: Let a column that the privatizer reads stay beside its output, as it does
+            with ``output_column=``.
         batch_size: Rows that the privatizer gets at once, at most. Does not change the result.
         **options: For ``Dataset.map_batches``: how many actors there are (``compute=``, in older
             versions ``concurrency=``), ``num_cpus=``, ``memory=`` and so on.
@@ -53,15 +56,15 @@ def privatize_ray(
 
     Raises:
         InvalidTypeError: If an argument, or the type of the ids, is of the wrong type.
-        InvalidValueError: If a column is missing, an id comes twice, or the privatizer has a
-            budget.
+        InvalidValueError: If a column is missing, an id comes twice, the privatizer has a budget,
+            or the original texts would stay beside the released ones.
         MissingExtraError: If Ray Data is not installed.
     """
     if not isinstance(dataset, require("ray.data", "ray").Dataset):
         raise InvalidTypeError(
             f"expected dataset to be a ray.data.Dataset, got a {type(dataset).__name__}"
         )
-    job = Job(privatizer, id_column)
+    job = Job(privatizer, id_column, with_originals)
     if (schema := dataset.schema()) is not None:
         # Of columns that lie in pandas blocks Ray knows no more than that they are objects.
         kinds = [k if isinstance(k, pa.DataType) else pa.string() for k in schema.types]

@@ -8,8 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.hub.released_dataset import require_released
 from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, arrow_array, column_names
 from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise
+from hf_dxprivacy.privatizers.nested import EACH
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
 
@@ -29,19 +31,25 @@ class Job:
     Args:
         privatizer: What privatizes the rows; it is not changed.
         id_column: The column that tells the rows apart; None with ``memoize=`` only.
+        with_originals: Whether the columns that are read may stay beside those that are written.
 
     Raises:
         InvalidTypeError: If the privatizer is something else, or `id_column` no name.
-        InvalidValueError: If the privatizer has a budget, which could not be kept, or `id_column`
-            is missing or for nothing.
+        InvalidValueError: If the privatizer has a budget, which could not be kept, `id_column` is
+            missing or for nothing, or originals would be left.
     """
 
-    def __init__(self, privatizer: Privatizer, id_column: str | None) -> None:
+    def __init__(
+        self, privatizer: Privatizer, id_column: str | None, with_originals: bool = False
+    ) -> None:
         if not isinstance(privatizer, Privatizer):
             raise InvalidTypeError(
                 "expected a DxPrivatizer, a SlotPrivatizer, a SentencePrivatizer or a "
                 f"TokenPrivatizer, got a {type(privatizer).__name__}"
             )
+        written = privatizer.released_columns
+        read = [name for name in written.values() if EACH not in name]
+        require_released([*read, *written], written, with_originals)
         if privatizer.budget is not None:
             raise InvalidValueError(
                 "a PrivacyBudget counts in one process, and this job runs in many: make the "

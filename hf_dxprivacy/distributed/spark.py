@@ -34,6 +34,7 @@ def privatize_spark(
     privatizer: Privatizer,
     *,
     id_column: str | None = None,
+    with_originals: bool = False,
 ) -> "DataFrame":
     """Privatize the rows of a Spark DataFrame, on whatever cluster it is computed.
 
@@ -56,6 +57,8 @@ def privatize_spark(
             whenever the row is computed. A query counts right away how often each id comes. What
             ``monotonically_increasing_id()`` and ``uuid()`` make may change from one computation
             to the next: store such ids with the rows first. Left out with ``memoize=``.
+        with_originals: Let a column that the privatizer reads stay beside its output, as it does
+            with ``output_column=``.
 
     Returns:
         The DataFrame with the output columns; all other columns are as they were. An id that is
@@ -63,15 +66,15 @@ def privatize_spark(
 
     Raises:
         InvalidTypeError: If an argument, or the type of the ids, is of the wrong type.
-        InvalidValueError: If a column is missing, an id comes twice, or the privatizer has a
-            budget.
+        InvalidValueError: If a column is missing, an id comes twice, the privatizer has a budget,
+            or the original texts would stay beside the released ones.
         MissingExtraError: If pyspark is not installed.
     """
     if not isinstance(dataframe, require("pyspark.sql", "spark").DataFrame):
         raise InvalidTypeError(
             f"expected dataframe to be a pyspark.sql.DataFrame, got a {type(dataframe).__name__}"
         )
-    job = Job(privatizer, id_column)
+    job = Job(privatizer, id_column, with_originals)
     schema = _released_schema(job, dataframe.schema)
     if job.id_column is not None:
         functions = require("pyspark.sql.functions", "spark")

@@ -30,6 +30,7 @@ from hf_dxprivacy.errors import (
 from hf_dxprivacy.files.readers import Reader
 from hf_dxprivacy.files.text_rows import Batch
 from hf_dxprivacy.files.writers import write_rows
+from hf_dxprivacy.hub.artifact import bind
 from hf_dxprivacy.privatizers import text_privatizer
 from hf_dxprivacy.privatizers.batch import TextCounts, WordCounts
 from hf_dxprivacy.privatizers.claim import claim_of
@@ -300,13 +301,15 @@ def run_report(
     for library in LIBRARIES:
         with suppress(metadata.PackageNotFoundError):  # another build, such as faiss-gpu
             versions[library] = metadata.version(library)
-    return {
+    report = {
         **claim_of(privatizer),
         "released": released,
         "rows": outcome.rows,
         **_counted(outcome.counts),
         "versions": {"hf-dxprivacy": __version__, "python": platform.python_version(), **versions},
     }
+    # With a digest, so that a report that was edited makes no card.
+    return bind(report)
 
 
 def _counted(counts: Counts) -> dict[str, Any]:

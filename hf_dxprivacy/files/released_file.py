@@ -6,13 +6,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from hf_dxprivacy.errors import ArtifactError, InvalidValueError
+from hf_dxprivacy.errors import ArtifactError, DxPrivacyError, InvalidValueError
 from hf_dxprivacy.files.readers import Columns, Input, open_reader
 from hf_dxprivacy.files.text_rows import DELIMITERS
 from hf_dxprivacy.hub import ReleasedDataset, atomic_write
-from hf_dxprivacy.hub.artifact import read_json
+from hf_dxprivacy.hub.artifact import read_json, require_unaltered, to_json
 from hf_dxprivacy.hub.released_dataset import CLAIMED, DATA, SHOWN_ROWS, Part, sha256_of
-from hf_dxprivacy.privatizers.claim import checked
 
 AGAIN = "privatize once more with --report, and publish that output only"
 _GZIP = b"\x1f\x8b"
@@ -32,6 +31,7 @@ def released_dataset(
     *,
     license: str | None = None,
     description: str | None = None,
+    with_originals: bool = False,
 ) -> ReleasedDataset:
     """Return a file that ``hf-dxprivacy privatize --report`` has written, with a card.
 
@@ -43,13 +43,31 @@ def released_dataset(
         report: Its report; by default the one beside it.
         license: As for `ReleasedDataset`.
         description: As for `ReleasedDataset`.
+        with_originals: As for `ReleasedDataset`.
 
     Raises:
         OSError: If the file cannot be read.
         ArtifactError: If there is no report, or it is damaged or of another file.
-        InvalidValueError: If a released column is missing, or the licence is unknown.
+        InvalidValueError: If a released column is missing, an original one is left, or the licence
+            is unknown.
     """
-    claim, file = _claim(path, report or path.with_name(f"{path.name}.report.json"))
+    report = report or path.with_name(f"{path.name}.report.json")
+    claim, file = _claim(path, report)
+    try:
+        return _released(path, claim, file, license, description, with_originals)
+    except (DxPrivacyError, OSError):
+        raise
+    except Exception as error:
+        raise ArtifactError(
+            f"{report}: a field is missing or of another type than 'privatize' wrote "
+            f"({type(error).__name__}); undo the change, or {AGAIN}"
+        ) from error
+
+
+def _released(
+    path: Path, claim: dict[str, Any], file: Mapping[str, Any], *about: Any
+) -> ReleasedDataset:
+    """Return a file with the card of its claim, all of which was used once."""
     kind = file["format"]
     with path.open("rb") as opened:
         packed = opened.read(len(_GZIP)) == _GZIP
@@ -71,8 +89,9 @@ def released_dataset(
         _require_digest(path, sha256_of(folder / name), file["sha256"])
 
     parts = {"train": Part(rows, (name,), write)}
-    card = ReleasedDataset(claim, columns, parts, examples, reading, license, description)
-    return checked(card)
+    card = ReleasedDataset(claim, columns, parts, examples, reading, *about)
+    to_json({"card": str(card), "croissant": card._croissant(None, name, {})})
+    return card
 
 
 def _claim(path: Path, report: Path) -> tuple[dict[str, Any], Mapping[str, Any]]:
@@ -84,6 +103,7 @@ def _claim(path: Path, report: Path) -> tuple[dict[str, Any], Mapping[str, Any]]
             f"if it is elsewhere, or {AGAIN}"
         )
     content = read_json(report, "expected the report of a release")
+    require_unaltered(report, content)
     file = content.get("released")
     if not isinstance(file, dict) or not {"sha256", "format"} <= {*file}:
         why = "of a release to standard output" if "guarantee" in content else "no report"

@@ -33,7 +33,8 @@ ENCODER = "encoder.json"
 VECTORS, TENSOR = "vectors.safetensors", "vectors"
 VOCABULARY = "vocabulary.txt"
 
-# SHA-256 of the other entries, in hexadecimal. Artifacts of version 0.2 have none.
+# SHA-256 of the other entries, in hexadecimal. Artifacts of version 0.2 have none, and what is no
+# space has one since 0.4.
 CONFIG_DIGEST = "config_sha256"
 # Free text about the origin, which its owner may edit by hand.
 UNBOUND = frozenset({CONFIG_DIGEST, "provenance"})
@@ -96,11 +97,18 @@ def to_json(content: Mapping[str, Any]) -> bytes:
 
 
 def read_record(path: Path, hint: str) -> dict[str, Any]:
-    """Read a JSON object as `read_json` does that has a header of `write_record`.
+    """Read the entries of a JSON object that `write_record` wrote.
 
     Raises:
-        ArtifactError: If it cannot be read, is damaged, of another library or of a newer format.
+        ArtifactError: If it cannot be read, is damaged or altered, of another library or of a newer
+            format.
     """
+    record = _read_headed(path, hint)
+    require_unaltered(path, record)
+    return {name: v for name, v in record.items() if name not in (*HEADER, CONFIG_DIGEST)}
+
+
+def _read_headed(path: Path, hint: str) -> dict[str, Any]:
     record = read_json(path, hint)
     version = record.get("format_version")
     if record.get("library_name") != LIBRARY_NAME or type(version) is not int:
@@ -119,8 +127,8 @@ def read_record(path: Path, hint: str) -> dict[str, Any]:
 
 
 def write_record(path: Path, entries: Mapping[str, Any]) -> None:
-    """Write a JSON object under the header that `read_record` checks, in one atomic step."""
-    atomic_write(path, [to_json(HEADER | dict(entries))])
+    """Write a JSON object with what `read_record` checks, in one atomic step."""
+    atomic_write(path, [to_json(bind(HEADER | dict(entries)))])
 
 
 def require_fields(path: Path, entries: Any, fields: Mapping[str, Any]) -> None:
@@ -267,7 +275,7 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"{folder} holds a privatizer, not a space; load it with from_pretrained of its class, "
             "which brings its own ε"
         )
-    config = read_record(path, "expected the folder of an artifact")
+    config = _read_headed(path, "expected the folder of an artifact")
     if missing := sorted(DERIVED - set(config)):
         raise ArtifactError(f"{path}: missing {', '.join(missing)}")
     return config
@@ -296,9 +304,17 @@ def is_bound(config: Mapping[str, Any]) -> bool:
     if config[CONFIG_DIGEST] != config_sha256(config):
         raise ArtifactError(
             f"an entry was changed after the file was written: {CONFIG_DIGEST} does not match; "
-            "fetch or save it again"
+            "undo the change, or fetch or save it again"
         )
     return True
+
+
+def require_unaltered(path: Path, record: Mapping[str, Any]) -> None:
+    """Raise an ArtifactError that names the file if a record was changed after it was written."""
+    try:
+        is_bound(record)
+    except ArtifactError as error:
+        raise ArtifactError(f"{path}: {error}") from error
 
 
 def config_sha256(config: Mapping[str, Any]) -> str:

@@ -4,13 +4,13 @@ import hashlib
 import json
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from hf_dxprivacy._version import __version__
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, describe_columns
 from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.hub.artifact import HEADER, read_json, to_json
 from hf_dxprivacy.hub.atomic import atomic_write
@@ -23,7 +23,7 @@ from hf_dxprivacy.hub.cards import (
     rendered,
     slug,
 )
-from hf_dxprivacy.hub.download import BUILTIN
+from hf_dxprivacy.hub.download import BUILTIN, is_builtin
 from hf_dxprivacy.hub.publish import Publishable
 
 logger = logging.getLogger(__name__)
@@ -89,6 +89,7 @@ class ReleasedDataset(Publishable):
         reading: Arguments with which `datasets` reads the files, if it needs some.
         license: Licence of the dataset, as the Hub names it.
         description: What the dataset is about, as its publisher says.
+        with_originals: Whether columns may be left that hold the original texts.
     """
 
     published_files: ClassVar[tuple[str, ...]] = (README, GUARANTEE, CROISSANT, f"{DATA}/*")
@@ -101,6 +102,7 @@ class ReleasedDataset(Publishable):
     reading: Mapping[str, Any] = field(default_factory=dict)
     license: str | None = None
     description: str | None = None
+    with_originals: bool = False
 
     def __post_init__(self) -> None:
         check_licence(self.license)
@@ -108,6 +110,7 @@ class ReleasedDataset(Publishable):
             raise InvalidTypeError(
                 f"expected description to be a text, got a {type(self.description).__name__}"
             )
+        require_released(self.columns, self.claim["privatized"], self.with_originals)
 
     def __str__(self) -> str:
         return self._card(None, "released")
@@ -115,9 +118,7 @@ class ReleasedDataset(Publishable):
     @property
     def original_columns(self) -> list[str]:
         """Columns that still hold the original texts."""
-        released = self.claim["privatized"]
-        sources = {path.partition("[]")[0] for path in released.values()}
-        return [name for name in self.columns if name in sources and name not in released]
+        return _originals(self.columns, self.claim["privatized"])
 
     @property
     def columns_in_clear(self) -> list[str]:
@@ -151,9 +152,11 @@ class ReleasedDataset(Publishable):
             (folder / DATA).mkdir(exist_ok=True)
             part.write(folder)
             digests |= {name: sha256_of(folder / name) for name in part.files}
-        if self._kind == "pool" and self.claim["space"]["ships"]:
+        # The name is that of a report, which must not choose any other folder.
+        name = self.claim["space"]["name"]
+        if self._kind == "pool" and self.claim["space"]["ships"] and is_builtin(name):
             # The released sentences are copies, which have to bear it.
-            for path in (BUILTIN / self.claim["space"]["name"]).glob("LICENSE*"):
+            for path in (BUILTIN / name).glob("LICENSE*"):
                 atomic_write(folder / path.name, [path.read_bytes()])
         content = {**HEADER, **self._facts(), "files": digests}
         atomic_write(folder / GUARANTEE, [to_json(content)])
@@ -364,6 +367,38 @@ class ReleasedDataset(Publishable):
     def _plain(self) -> list[str]:
         """Return the plain lines but that on what is not covered, which has a section here."""
         return [*self.claim["plain"][:2]]
+
+
+def require_released(
+    columns: Sequence[str], released: Mapping[str, str], with_originals: bool
+) -> None:
+    """Require the columns of a release, and none beside them that holds the original texts.
+
+    Args:
+        columns: All columns.
+        released: Those that a privatizer writes, each with what it is made from.
+        with_originals: Whether the originals may be there, too.
+
+    Raises:
+        InvalidValueError: If a column is missing, or still holds the original texts.
+    """
+    for name in released:
+        if name not in columns:
+            raise InvalidValueError(
+                f"there is no column {name!r}, which holds the released texts; "
+                f"{describe_columns(columns, name)}; pass what map(privatizer) returned"
+            )
+    if (left := _originals(columns, released)) and not with_originals:
+        raise InvalidValueError(
+            f"column {_quoted(left)} still holds the ORIGINAL text, which would go out with the "
+            "release; leave it out (without output_column= it is overwritten), or ask for it by "
+            "with_originals=True (--with-originals)"
+        )
+
+
+def _originals(columns: Iterable[str], released: Mapping[str, str]) -> list[str]:
+    # Texts at a path are replaced in place.
+    return [name for name in columns if name in released.values() and name not in released]
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """What is claimed of a release, and the released dataset with its card."""
 
-import logging
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy.errors import InvalidValueError, describe_columns
+from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, a_kind
 from hf_dxprivacy.hub import ReleasedDataset, cards, is_builtin
-from hf_dxprivacy.hub.released_dataset import DATA, SHOWN_ROWS, UNKNOWN, Part
-from hf_dxprivacy.privatizers.fingerprint import publishable
+from hf_dxprivacy.hub.released_dataset import DATA, SHOWN_ROWS, UNKNOWN, Part, require_released
+from hf_dxprivacy.privatizers.fingerprint import D, strip_traces
 from hf_dxprivacy.privatizers.nested import EACH, TextPath, none_covered
 from hf_dxprivacy.text import plain_apostrophes
 from hf_dxprivacy.text.refill import masked
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
 
     from hf_dxprivacy.privatizers.privatizer import Privatizer
-
-logger = logging.getLogger(__name__)
 
 # Bytes of released rows in a file, at most, as in `Dataset.push_to_hub`.
 SHARD_BYTES = 500 << 20
@@ -107,19 +105,18 @@ def card_of(
     dataset: "Dataset | DatasetDict | Iterable[str]",
     license: str | None,
     description: str | None,
+    with_originals: bool,
 ) -> ReleasedDataset:
     """Return a released dataset with its card; see `Privatizer.dataset_card`."""
     given: dict[str, Any] = {"license": license, "description": description}
+    given["with_originals"] = with_originals
     claim = claim_of(privatizer)
     if isinstance(dataset, (list, tuple)) and all(isinstance(name, str) for name in dataset):
-        return checked(ReleasedDataset(claim, tuple(dataset), **given))
-    from datasets import DatasetDict
+        return ReleasedDataset(claim, tuple(dataset), **given)
     from datasets.features.features import require_storage_embed
 
-    released: Any = publishable(dataset)
-    splits = dict(released) if isinstance(released, DatasetDict) else {}
-    if not isinstance(released, DatasetDict):
-        splits = {str(released.split or "train"): released}
+    released: Any = publishable(dataset, privatizer, with_originals=with_originals)
+    splits = _splits(released)
     if not any(map(len, splits.values())):
         raise InvalidValueError("there are no rows to publish, got an empty dataset")
     features = {name: kind for rows in splits.values() for name, kind in rows.features.items()}
@@ -128,15 +125,67 @@ def card_of(
             f"the column {', '.join(map(repr, media))} may refer to files of this machine; leave "
             "it out with remove_columns"
         )
-    splits = {name: rows.with_format(None) for name, rows in splits.items()}
-    for name, path in claim["privatized"].items():
-        for rows in splits.values():
-            if name in rows.column_names:
-                _require_plausible(privatizer, name, path, rows)
     parts = {name: _part(name, rows) for name, rows in splits.items()}
     first = next(iter(splits.values()))
     examples = first.select(range(min(SHOWN_ROWS, len(first)))).data.to_pylist()
-    return checked(ReleasedDataset(claim, tuple(features), parts, examples, **given))
+    return ReleasedDataset(claim, tuple(features), parts, examples, **given)
+
+
+def publishable(
+    dataset: D, privatizer: "Privatizer | None" = None, *, with_originals: bool = False
+) -> D:
+    """Return a release as others may get it; refuse one that holds originals.
+
+    The rows go through `strip_traces`, which removes what `datasets` keeps of the originals beside
+    them. Refused are a column that the privatizer has read and that is still there beside its
+    output, and rows that it cannot have released; see docs/hub.md for what is found.
+
+    >>> released = dataset.map(privatizer, batched=True)
+    >>> publishable(released, privatizer).save_to_disk("released")
+
+    Args:
+        dataset: A `Dataset` or a `DatasetDict` that the privatizer has released. It is not changed.
+        privatizer: What has released it. Without one, nothing is checked: deprecated, call
+            `strip_traces`.
+        with_originals: Let a column that holds the original texts be there.
+
+    Returns:
+        The same kind of data set, with the same rows, columns, split names and format.
+
+    Raises:
+        InvalidTypeError: If an argument is something else.
+        InvalidValueError: If a column that the privatizer writes is missing or holds what it cannot
+            have released, an original one is left, or rows are privatized only when they are read.
+    """
+    # Late: it imports this module.
+    from hf_dxprivacy.privatizers.privatizer import Privatizer
+
+    stripped = strip_traces(dataset)
+    if privatizer is None:
+        warnings.warn(
+            "publishable(dataset) checks nothing, and the next version refuses it: call "
+            "publishable(dataset, privatizer), which refuses originals, or strip_traces(dataset)",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return stripped
+    if not isinstance(privatizer, Privatizer):
+        raise InvalidTypeError(
+            f"expected privatizer to be what has released the rows, got {a_kind(privatizer)}"
+        )
+    splits, released = _splits(stripped), privatizer.released_columns
+    columns = dict.fromkeys(chain.from_iterable(rows.column_names for rows in splits.values()))
+    require_released([*columns], released, with_originals)
+    for rows in splits.values():
+        for name in released.keys() & rows.column_names:
+            _require_plausible(privatizer, name, released[name], rows)
+    return stripped
+
+
+def _splits(dataset: "Dataset | DatasetDict") -> dict[str, "Dataset"]:
+    """Return the rows of each split, as Python values."""
+    splits = dataset if isinstance(dataset, dict) else {str(dataset.split or "train"): dataset}
+    return {str(name): rows.with_format(None) for name, rows in splits.items()}
 
 
 def _require_plausible(privatizer: "Privatizer", name: str, path: str, rows: "Dataset") -> None:
@@ -226,24 +275,3 @@ def _part(split: str, rows: "Dataset") -> Part:
                 raise
 
     return Part(len(rows), tuple(names), write)
-
-
-def checked(card: ReleasedDataset) -> ReleasedDataset:
-    """Require the released columns to be there, and warn of what should not be published.
-
-    Raises:
-        InvalidValueError: If a released column is missing.
-    """
-    for name in card.claim["privatized"]:
-        if name not in card.columns:
-            raise InvalidValueError(
-                f"there is no column {name!r}, which holds the released texts; "
-                f"{describe_columns(card.columns, name)}; pass what map(privatizer) returned"
-            )
-    if card.original_columns:
-        logger.warning(
-            "column %s STILL HOLDS THE ORIGINAL TEXT and would be published with the release; "
-            "leave it out with remove_columns",
-            ", ".join(map(repr, card.original_columns)),
-        )
-    return card

@@ -74,8 +74,6 @@ class PrivatizerConfig:
         """
         path = folder / FILE
         entries = read_record(path, "expected the folder of a privatizer")
-        for name in ("format_version", "library_name"):
-            del entries[name]
         stored_owner = _owner(entries)
         if stored_owner != owner:
             raise ArtifactError(

@@ -45,7 +45,7 @@ def fingerprint_tag(owner: str, mechanism: Mechanism) -> str:
     It protects guesses at the originals, and at a short seed, from a test against the fingerprint
     of a release, unless all originals of another release by the same privatizer are known, with its
     fingerprint: xxHash is no cipher, and gives 64 bits that stand for the privatizer away. So
-    `publishable` removes the fingerprint from what others get.
+    `strip_traces` removes the fingerprint from what others get.
     """
     decisions = json.dumps([owner, mechanism.space.digest, mechanism.parameters])
     return blake2b(decisions.encode(), key=_secret(), digest_size=32).hexdigest()
@@ -106,8 +106,10 @@ def _make(path: Path) -> bytes:
     return found
 
 
-def publishable(dataset: D) -> D:
+def strip_traces(dataset: D) -> D:
     """Return released rows without the traces of the originals that `datasets` keeps beside them.
+
+    Nothing is checked: `publishable` refuses originals, too.
 
     A release of `Dataset.map` carries a fingerprint that depends on the originals, and, if they
     were loaded from files, sizes and checksums of these; `save_to_disk` writes them down. The
@@ -115,7 +117,7 @@ def publishable(dataset: D) -> D:
     no other metadata of columns. Equal released rows give equal files, whatever the originals were.
 
     >>> released = dataset.map(privatizer, batched=True).remove_columns("name")
-    >>> publishable(released).save_to_disk("released")
+    >>> strip_traces(released).save_to_disk("released")
 
     Args:
         dataset: A `Dataset` or a `DatasetDict`. It is not changed, and all its columns stay.
@@ -131,7 +133,7 @@ def publishable(dataset: D) -> D:
     from datasets import Dataset, DatasetDict, DatasetInfo, IterableDataset, IterableDatasetDict
 
     if isinstance(dataset, DatasetDict):
-        return DatasetDict({name: publishable(rows) for name, rows in dataset.items()})
+        return DatasetDict({name: strip_traces(rows) for name, rows in dataset.items()})
     if isinstance(dataset, (IterableDataset, IterableDatasetDict)):
         raise InvalidTypeError(
             "a stream has no files and no fingerprint, so there is nothing to remove, and every "

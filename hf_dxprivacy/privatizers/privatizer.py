@@ -296,6 +296,7 @@ class Privatizer(SetOnce, Publishable, Shown):
         *,
         license: str | None = None,
         description: str | None = None,
+        with_originals: bool = False,
     ) -> ReleasedDataset:
         """Describe a dataset that this privatizer has released, to publish it with its guarantee.
 
@@ -314,13 +315,14 @@ class Privatizer(SetOnce, Publishable, Shown):
                 show; see docs/hub.md.
             license: Licence of the dataset, as the Hub names it; required to push.
             description: A sentence or two on what the texts are about.
+            with_originals: Publish a column that holds the original texts, too; the card says so.
 
         Raises:
             InvalidValueError: If a column that this privatizer writes is missing or holds what it
-                cannot have released, or the licence is unknown.
+                cannot have released, an original one is left, or the licence is unknown.
             InvalidTypeError: If it is neither a dataset nor names of columns.
         """
-        return claim.card_of(self, dataset, license, description)
+        return claim.card_of(self, dataset, license, description, with_originals)
 
     def posterior(
         self,

@@ -468,8 +468,6 @@ class SentencePool(Publishable):
             )
         with source.errors_named():
             entries = read_record(path, "expected the folder of a pool of sentences")
-            for name in ("format_version", "library_name"):
-                del entries[name]
             require_fields(
                 path, entries, {"kind": str, "encoder": dict, "sha256": str, "space": str}
             )

@@ -65,8 +65,8 @@ FILES = (SETTINGS, GRAMS)
 
 _KIND = "low-transition"
 _FIELDS: dict[str, Any] = {
-    **dict.fromkeys(("library_name", "selector", "mode", "grams_sha256"), str),
-    **dict.fromkeys(("format_version", "n_max", "l_max", "min_count", "alphabet_size"), int),
+    **dict.fromkeys(("selector", "mode", "grams_sha256"), str),
+    **dict.fromkeys(("n_max", "l_max", "min_count", "alphabet_size"), int),
     "epsilon": (float, int, NoneType),
     "threshold": (float, int),
 }

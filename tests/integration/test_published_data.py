@@ -29,6 +29,7 @@ from hf_dxprivacy import (
     SlotPrivatizer,
     TokenPrivatizer,
     publishable,
+    strip_traces,
 )
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.privatizers import fingerprint
@@ -276,15 +277,16 @@ def _files(folder: Path) -> dict[str, bytes]:
     return found
 
 
-def _saved(released: Dataset, folder: Path) -> dict[str, bytes]:
+def _saved(released: Dataset, privatizer: DxPrivatizer, folder: Path) -> dict[str, bytes]:
     """Save a release in every documented way."""
     released.to_parquet(folder / "released.parquet")
     released.to_csv(folder / "released.csv")
     released.to_json(folder / "released.jsonl")
-    published = publishable(released)
+    published = publishable(released, privatizer)
     published.to_parquet(folder / "published.parquet")
     published.save_to_disk(folder / "published")
-    publishable(DatasetDict(train=released, test=released)).save_to_disk(folder / "both")
+    both = publishable(DatasetDict(train=released, test=released), privatizer)
+    both.save_to_disk(folder / "both")
     return _files(folder)
 
 
@@ -305,8 +307,9 @@ def test_releases_of_other_originals_are_equal_byte_for_byte(
         originals = source(words, folder)
         if way != "map":
             originals = originals.with_format(way)
-        released = originals.map(DxPrivatizer(one_word, "tem", 0.01), batched=True)
-        saved.append(_saved(released.with_format(None), folder / "out"))
+        privatizer = DxPrivatizer(one_word, "tem", 0.01)
+        released = originals.map(privatizer, batched=True)
+        saved.append(_saved(released.with_format(None), privatizer, folder / "out"))
     first = saved[0]
     for other in saved[1:]:
         assert other.keys() == first.keys()
@@ -321,8 +324,9 @@ def test_pushed_releases_of_other_originals_are_equal(
         as_user(name)
         (tmp_path / "x").mkdir(exist_ok=True)
         data = DatasetDict(train=_from_csv(words, tmp_path / "x"))
-        released = data.map(DxPrivatizer(one_word, "tem", 0.01), batched=True)
-        publishable(released).push_to_hub(f"me/{name}", token=hub.token)
+        privatizer = DxPrivatizer(one_word, "tem", 0.01)
+        released = data.map(privatizer, batched=True)
+        publishable(released, privatizer).push_to_hub(f"me/{name}", token=hub.token)
         pushed.append(hub.repo(f"datasets/me/{name}").files())
     assert pushed[0] == pushed[1] == pushed[2]
     assert any(path.endswith(".parquet") for path in pushed[0])
@@ -345,20 +349,20 @@ def test_what_stays_are_rows_columns_features_and_format() -> None:
     data = Dataset.from_dict({"text": ["a", None, "b"], "label": [1, 0, 1]}, features=features)
     data = datasets.concatenate_datasets([data, data]).shuffle(seed=1).with_format("numpy")
     given = data._fingerprint
-    result = publishable(data)
+    result = strip_traces(data)
     assert result.features == features
     assert result.format == data.format
     assert result.with_format(None)[:] == data.with_format(None)[:]
     assert data._fingerprint == given != result._fingerprint
     assert result.data.schema.metadata.keys() == {b"huggingface"}
-    assert publishable(result)._fingerprint == result._fingerprint
-    empty = publishable(data.select([]))
+    assert strip_traces(result)._fingerprint == result._fingerprint
+    empty = strip_traces(data.select([]))
     assert (len(empty), empty.features) == (0, features)
 
 
 def test_rows_that_were_filtered_out_are_not_there() -> None:
     data = Dataset.from_dict({"text": ["zebrafish", "soup"], "name": ["anna", "eva"]})
-    result = publishable(data.select([1]).remove_columns("name"))
+    result = strip_traces(data.select([1]).remove_columns("name"))
     buffer = io.BytesIO()
     with pa.ipc.new_stream(buffer, result.data.table.schema) as writer:
         writer.write_table(result.data.table)
@@ -370,8 +374,8 @@ def test_rows_that_were_filtered_out_are_not_there() -> None:
 def test_what_has_no_stored_release_is_refused(one_word: EmbeddingSpace) -> None:
     data = Dataset.from_dict({"text": ["a"]})
     with pytest.raises(InvalidTypeError, match="every pass over it is a new release"):
-        publishable(data.to_iterable_dataset())  # type: ignore[type-var]
+        strip_traces(data.to_iterable_dataset())  # type: ignore[type-var]
     with pytest.raises(InvalidTypeError, match="expected a Dataset or a DatasetDict"):
-        publishable({"text": ["a"]})  # type: ignore[type-var]
+        strip_traces({"text": ["a"]})  # type: ignore[type-var]
     with pytest.raises(InvalidValueError, match=r"privatize them with Dataset\.map"):
-        publishable(data.with_transform(of_words(one_word)))
+        strip_traces(data.with_transform(of_words(one_word)))

@@ -151,7 +151,7 @@ def test_parquet_becomes_the_parquet_that_one_process_makes(
         seed=5,
     )
     given = ray.data.read_parquet(str(tmp_path / "in"))
-    result = privatize_ray(given, privatizer, id_column="id", batch_size=7)
+    result = privatize_ray(given, privatizer, id_column="id", with_originals=True, batch_size=7)
     result.write_parquet(str(tmp_path / "out"))
 
     whole = pq.read_table(tmp_path / "in").sort_by("id")

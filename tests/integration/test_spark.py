@@ -152,7 +152,7 @@ def test_parquet_becomes_the_parquet_that_one_process_makes(
         output_column=["title", "released"],
         seed=5,
     )
-    result = privatize_spark(given, privatizer, id_column="id")
+    result = privatize_spark(given, privatizer, id_column="id", with_originals=True)
     assert result.schema[:-1] == given.schema[:]
     assert result.schema["released"].dataType == given.schema["body"].dataType
     result.write.parquet(str(tmp_path / "out"))

@@ -108,7 +108,7 @@ def test_what_stands_beside_the_text_stays(make: Make, euclidean_space: Embeddin
         }
     )
     privatizer = make(text_column=["text", "tokens"], output_column=["text", "released"])
-    job = Job(privatizer, "id")
+    job = Job(privatizer, "id", with_originals=True)
     result = job(given)
     assert result.schema == job.schema(given.schema)
     assert result.schema == given.schema.append(pa.field("released", given.schema.field(2).type))

@@ -13,6 +13,7 @@ from datasets import Dataset, DatasetDict, IterableDataset
 from datasets.fingerprint import Hasher
 
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
+from hf_dxprivacy.hub.artifact import bind
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.slots import LowTransitionSelector, low_transition
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -355,7 +356,7 @@ def test_settings_that_were_altered_are_refused(
     folder: Path, changes: dict[str, Any], message: str
 ) -> None:
     path = folder / "selector.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    path.write_text(json.dumps(bind(json.loads(path.read_text()) | changes)))
     with pytest.raises(ArtifactError, match=message):
         LowTransitionSelector.from_pretrained(folder)
 
@@ -389,7 +390,7 @@ def test_grams_that_were_altered_are_refused(folder: Path, content: str) -> None
     (folder / "grams.jsonl").write_text(content)
     settings = json.loads((folder / "selector.json").read_text())
     settings["grams_sha256"] = hashlib.sha256(content.encode()).hexdigest()
-    (folder / "selector.json").write_text(json.dumps(settings))
+    (folder / "selector.json").write_text(json.dumps(bind(settings)))
     with pytest.raises(ArtifactError, match=r"grams\.jsonl"):
         LowTransitionSelector.from_pretrained(folder)
 

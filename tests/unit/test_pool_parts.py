@@ -11,6 +11,7 @@ from safetensors.numpy import load_file
 from hf_dxprivacy import SentencePool
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import tensors
+from hf_dxprivacy.hub.artifact import bind
 from hf_dxprivacy.spaces.hierarchy import Hierarchy
 from small_pools import LABELS, SENTENCES, small_pool, small_words
 
@@ -136,7 +137,7 @@ def test_damaged_labels_are_refused(tmp_path: Path, damage: str) -> None:
     ordered = {name: arrays[name] for name in sorted(arrays)}
     entries["sha256"] = tensors.sha256(ordered)
     path.write_bytes(b"".join(tensors.pieces(ordered)))
-    record.write_text(json.dumps(entries), "utf-8")
+    record.write_text(json.dumps(bind(entries)), "utf-8")
     with pytest.raises(ArtifactError, match="these are no labels of 30 sentences"):
         SentencePool.from_pretrained(tmp_path / "pool")
 

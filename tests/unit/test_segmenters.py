@@ -27,6 +27,7 @@ from hf_dxprivacy.errors import (
     InvalidValueError,
     MissingExtraError,
 )
+from hf_dxprivacy.hub.artifact import bind
 from hf_dxprivacy.results import share_interval
 from hf_dxprivacy.sentences import WordEncoder
 from hf_dxprivacy.slots import ContentWordSelector
@@ -220,7 +221,8 @@ def test_it_is_stored_and_travels(chinese: EmbeddingSpace, tmp_path: Path) -> No
     assert "segmenter" not in plain.config.to_dict()
     path = tmp_path / "stored" / "privatizer.json"
     stored = json.loads(path.read_text())
-    path.write_text(json.dumps(stored | {"segmenter": "jieba 0.1, dictionary 0123456789ab"}))
+    other = {"segmenter": "jieba 0.1, dictionary 0123456789ab"}
+    path.write_text(json.dumps(bind(stored | other)))
     with pytest.raises(ArtifactError, match=r"expected the segmenter 'jieba 0\.1, dictionary 01"):
         DxPrivatizer.from_pretrained(tmp_path / "stored")
 

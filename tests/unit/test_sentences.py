@@ -28,6 +28,7 @@ from hf_dxprivacy.errors import (
     InvalidValueError,
     MissingExtraError,
 )
+from hf_dxprivacy.hub.artifact import bind
 from hf_dxprivacy.mechanisms import ExactMechanism
 from hf_dxprivacy.sentences import (
     StaticEncoder,
@@ -476,7 +477,7 @@ def test_an_encoder_that_has_changed_is_refused(stored: Path, words: EmbeddingSp
 def test_damaged_pools_are_refused(stored: Path, entry: str, value: object, match: str) -> None:
     path = stored / "encoder.json"
     record = json.loads(path.read_text("utf-8")) | {entry: value}
-    path.write_text(json.dumps(record), "utf-8")
+    path.write_text(json.dumps(bind(record)), "utf-8")
     with pytest.raises(ArtifactError, match=match):
         SentencePool.from_pretrained(stored)
 

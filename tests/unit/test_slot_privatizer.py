@@ -20,6 +20,7 @@ from hf_dxprivacy.errors import (
     InvalidTypeError,
     InvalidValueError,
 )
+from hf_dxprivacy.hub.artifact import bind
 from hf_dxprivacy.mechanisms import create_mechanism
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
 from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
@@ -548,6 +549,6 @@ def test_an_altered_selector_is_refused(
 ) -> None:
     SlotPrivatizer(space, "tem", 2.0, selector=ContentWordSelector()).save_pretrained(tmp_path)
     path = tmp_path / "privatizer.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"selector": selector}))
+    path.write_text(json.dumps(bind(json.loads(path.read_text()) | {"selector": selector})))
     with pytest.raises(ArtifactError, match=message):
         SlotPrivatizer.from_pretrained(tmp_path)
