@@ -45,6 +45,7 @@ COLOURS = {
 OTHER_COLOUR = "#000000"
 
 LANGUAGES = {"en": "English"}
+_STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 # https://huggingface.co/docs/hub/repositories-licenses, and what the Hub lists when it refuses one.
 HUB_LICENCES = frozenset(
@@ -446,7 +447,9 @@ def slug(name: str) -> str:
 
 
 def _line(text: object) -> str:
-    return " ".join(str(text).split()).encode("utf-8", "replace").decode()
+    # Characters that steer a terminal, or turn the text around, are shown by their numbers.
+    line = " ".join(str(text).split()).encode("utf-8", "replace").decode()
+    return _STEERING.sub(lambda found: f"\\x{ord(found[0]):02x}", line)
 
 
 def _index(index: Any) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 The errors of `huggingface_hub` and of the network become `HubError` with a remedy.
 """
 
+import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -296,6 +297,9 @@ def _translated(error: Exception, what: str, pushes: bool) -> DxPrivacyError | N
         return HubFileNotFoundError(f"{what}: there is no such file")
     if refusal := _refusal(error):
         return HubError(f"{what}: {refusal}")
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        # Files of the cache bear the name that the answer gives them.
+        error = ValueError("an ETag that is too long for the name of a file")
     if isinstance(error, ValueError) and pushes:
         return InvalidValueError(f"{what}: the Hub refuses the card: {error}")
     if isinstance(error, ValueError):
