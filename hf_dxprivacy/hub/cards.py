@@ -449,7 +449,7 @@ def slug(name: str) -> str:
 def _line(text: object) -> str:
     # Characters that steer a terminal, or turn the text around, are shown by their numbers.
     line = " ".join(str(text).split()).encode("utf-8", "replace").decode()
-    return _STEERING.sub(lambda found: f"\\x{ord(found[0]):02x}", line)
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
 def _index(index: Any) -> dict[str, Any] | None:

@@ -152,11 +152,11 @@ class ReleasedDataset(Publishable):
             (folder / DATA).mkdir(exist_ok=True)
             part.write(folder)
             digests |= {name: sha256_of(folder / name) for name in part.files}
-        # The name is that of a report, which must not choose any other folder.
-        name = self.claim["space"]["name"]
-        if self._kind == "pool" and self.claim["space"]["ships"] and is_builtin(name):
+        space = self.claim["space"]
+        # A report, which may have been altered, must not choose any other folder.
+        if self._kind == "pool" and space["ships"] and is_builtin(space["name"]):
             # The released sentences are copies, which have to bear it.
-            for path in (BUILTIN / name).glob("LICENSE*"):
+            for path in (BUILTIN / space["name"]).glob("LICENSE*"):
                 atomic_write(folder / path.name, [path.read_bytes()])
         content = {**HEADER, **self._facts(), "files": digests}
         atomic_write(folder / GUARANTEE, [to_json(content)])

@@ -244,6 +244,15 @@ FAULTS = [
 ]
 
 
+def test_an_etag_that_names_no_file_is_the_hubs_fault(
+    hub: HubServer, pushed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hub_server.storage.Entry.etag", "x" * 5000)
+    with pytest.raises(HubError, match=r"an ETag that is too long.*check HF_ENDPOINT") as error:
+        EmbeddingSpace.from_pretrained(SPACE, cache_dir=tmp_path)
+    assert len(str(error.value)) < 500
+
+
 @pytest.mark.parametrize(("fault", "message"), FAULTS)
 def test_what_the_hub_refuses_leaves_nothing_half_written(
     hub: HubServer, pushed: str, tmp_path: Path, fault: Fault, message: str

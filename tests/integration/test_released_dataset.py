@@ -9,8 +9,9 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import huggingface_hub
@@ -368,6 +369,58 @@ def test_what_is_missing_or_altered_is_named(
     refused(capsys, 2, "is a file, whose guarantee is in the report", "out.csv", REPO, *license,
             "--privatizer", "p")  # fmt: skip
     assert hub.requests == []
+
+
+def _edits(stated: Any) -> Iterator[Any]:
+    """Return copies of JSON values, each with one value of another type, or none."""
+    others: list[Any] = [7, "x", None, True, [], ["x"], [None], {}, {"x": 7}]
+    if isinstance(stated, dict):
+        for name, value in stated.items():
+            yield {key: kept for key, kept in stated.items() if key != name}
+            yield from ({**stated, name: edited} for edited in _edits(value))
+    yield from (other for other in others if type(other) is not type(stated) or other == [None])
+
+
+def test_reports_that_were_edited_are_refused_by_name(folder: Path) -> None:
+    privatize("in.csv", "out.csv")
+    report = folder / "out.csv.report.json"
+    stated = json.loads(report.read_text())
+    digest = stated.pop("config_sha256")
+    edits = [edit for edit in _edits(stated) if isinstance(edit, dict) and edit]
+    assert len(edits) > 300
+    for edit in edits:
+        # By accident, and by one who makes the digest right again, or has a report without one.
+        report.write_text(json.dumps({**edit, "config_sha256": digest}))
+        with pytest.raises(ArtifactError, match=r"report\.json: an entry was changed"):
+            released_dataset(Path("out.csv"))
+        report.write_text(json.dumps(edit))
+        try:
+            card = released_dataset(Path("out.csv"), license="mit")
+        except (ArtifactError, InvalidTypeError, InvalidValueError):
+            continue
+        with TemporaryDirectory() as saved:
+            card.save_pretrained(saved)
+            card._check_publishable(None)
+
+
+def test_reports_without_a_digest_are_read(hub: HubServer, folder: Path) -> None:
+    """Version 0.3 wrote such ones."""
+    privatize("in.csv", "out.csv")
+    report = folder / "out.csv.report.json"
+    stated = json.loads(report.read_text())
+    del stated["config_sha256"]
+    report.write_text(json.dumps(stated))
+    assert push("out.csv", REPO) == 0
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b/c", "/etc", "me/with space", "me/x\x1b[2J"])
+def test_a_dry_run_takes_no_impossible_repository(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    privatize("in.csv", "out.csv")
+    more = ("--license", "mit", "--dry-run", "look")
+    refused(capsys, 2, "expected a repository 'namespace/name'", "out.csv", name, *more)
+    assert not Path("look").exists()
 
 
 def test_the_original_text_is_not_pushed_unasked(

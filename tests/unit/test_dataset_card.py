@@ -2,8 +2,10 @@
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import datasets
@@ -243,6 +245,39 @@ def test_rows_that_are_shown_are_cut_and_stay_in_their_block() -> None:
     assert read["a|b"] == "```\n# <b>?"
     assert read["parts"] == ["bytes"] * 6 + ["…"]
     assert "| `a\\|b` | in clear" in shown
+
+
+def test_what_a_column_is_called_steers_no_terminal() -> None:
+    card = DxPrivatizer(space(), "tem", 1.0).dataset_card(["text", "\x1b[2Ja\x9b\u202eb"])
+    shown = str(card)
+    assert r"| `\u001b[2Ja\u009b\u202eb` | in clear" in shown
+    assert all(letter.isprintable() or letter == "\n" for letter in shown)
+
+
+def test_no_field_of_a_claim_ends_its_code() -> None:
+    card = DxPrivatizer(space(), "tem", 1.0).dataset_card(["text"])
+    evil = "`<script>"
+    claim = card.claim | {
+        "privatizer": evil,
+        "mechanism": {"mechanism": evil, evil: evil},
+        "options": {evil: evil},
+        "space": card.claim["space"] | {"digest": evil},
+    }
+    shown = str(ReleasedDataset(claim, card.columns)).partition("---\n\n# ")[2]
+    outside = re.sub("`[^`\n]*`", "", shown)
+    assert "<script>" not in outside
+    assert "| mechanism | `'<script>` |" in shown
+
+
+def test_a_claim_chooses_no_folder(tmp_path: Path) -> None:
+    card = of_pool().dataset_card(["text"])
+    for name in ("LICENSE", "LICENSE.txt"):
+        (tmp_path / name).write_text("of someone else")
+    for name in (str(tmp_path), "../builtin/wordnet-sentences", ["english"]):
+        space = card.claim["space"] | {"ships": True, "name": name}
+        altered = ReleasedDataset(card.claim | {"space": space}, card.columns)
+        altered._save(folder := Path(mkdtemp(dir=tmp_path)))
+        assert [path.name for path in folder.iterdir()] == ["guarantee.json"]
 
 
 def test_files_of_this_machine_are_not_published() -> None:

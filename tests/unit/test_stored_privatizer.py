@@ -172,6 +172,23 @@ def test_an_altered_file_is_refused(folder: Path, entries: dict[str, Any], messa
         DxPrivatizer.from_pretrained(folder)
 
 
+def test_an_edit_by_hand_is_refused(folder: Path) -> None:
+    path = folder / "privatizer.json"
+    stored = path.read_text()
+    assert '"epsilon": 2.0' in stored
+    path.write_text(stored.replace('"epsilon": 2.0', '"epsilon": 2.5'))
+    with pytest.raises(ArtifactError, match=r"privatizer\.json: an entry was changed after"):
+        DxPrivatizer.from_pretrained(folder)
+
+
+def test_a_file_of_version_0_3_is_read(folder: Path) -> None:
+    path = folder / "privatizer.json"
+    stored = json.loads(path.read_text())
+    del stored["config_sha256"]
+    path.write_text(json.dumps(stored))
+    assert DxPrivatizer.from_pretrained(folder).epsilon == 2.0
+
+
 def test_a_truncated_file_is_refused(folder: Path) -> None:
     path = folder / "privatizer.json"
     path.write_bytes(path.read_bytes()[:100])
