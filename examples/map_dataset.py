@@ -26,7 +26,8 @@ def main() -> None:
         epsilon=options.epsilon,
         text_column=options.column,
     )
-    released = publishable(rows.map(privatizer, batched=True, num_proc=min(2, len(rows))))
+    mapped = rows.map(privatizer, batched=True, num_proc=min(2, len(rows)))
+    released = publishable(mapped, privatizer)
     released.save_to_disk(options.output)
     print(privatizer.guarantee)
     for text in released[:3][options.column]:

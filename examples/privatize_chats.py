@@ -27,7 +27,7 @@ def main() -> None:
         text_column="messages[].content",
         roles=options.role,
     )
-    released = publishable(chats.map(privatizer, batched=True))
+    released = publishable(chats.map(privatizer, batched=True), privatizer)
     released.to_json(options.output, force_ascii=False)
     print(privatizer.guarantee)
     for message in released[0]["messages"]:

@@ -46,7 +46,8 @@ def main() -> None:
         epsilon = epsilon_for_local_bound(pool, "hierarchical", bound)
         privatizer = SentencePrivatizer(pool, epsilon=epsilon, seed=options.seed)
         # A second map over the same rows would otherwise return the first release again.
-        released = publishable(train.map(privatizer, batched=True, load_from_cache_file=False))
+        mapped = train.map(privatizer, batched=True, load_from_cache_file=False)
+        released = publishable(mapped, privatizer)
         print(privatizer.guarantee, "\n")
         for row in range(min(options.shown, len(train))):
             print(f"  {train[row]['text']}\n  → {released[row]['text']}\n")
