@@ -173,13 +173,19 @@ def publishable(
         raise InvalidTypeError(
             f"expected privatizer to be what has released the rows, got {a_kind(privatizer)}"
         )
-    splits, released = _splits(stripped), privatizer.released_columns
+    _require_release(privatizer, _splits(stripped), with_originals)
+    return stripped
+
+
+def _require_release(
+    privatizer: "Privatizer", splits: "Mapping[str, Dataset]", with_originals: bool
+) -> None:
+    released = privatizer.released_columns
     columns = dict.fromkeys(chain.from_iterable(rows.column_names for rows in splits.values()))
     require_released([*columns], released, with_originals)
     for rows in splits.values():
         for name in released.keys() & rows.column_names:
             _require_plausible(privatizer, name, released[name], rows)
-    return stripped
 
 
 def _splits(dataset: "Dataset | DatasetDict") -> dict[str, "Dataset"]:
