@@ -128,7 +128,8 @@ def _read_headed(path: Path, hint: str) -> dict[str, Any]:
 
 def write_record(path: Path, entries: Mapping[str, Any]) -> None:
     """Write a JSON object with what `read_record` checks, in one atomic step."""
-    atomic_write(path, [to_json(bind(HEADER | dict(entries)))])
+    record = HEADER | dict(entries)
+    atomic_write(path, [to_json(record | {CONFIG_DIGEST: config_sha256(record)})])
 
 
 def require_fields(path: Path, entries: Any, fields: Mapping[str, Any]) -> None:

@@ -372,12 +372,7 @@ class ReleasedDataset(Publishable):
 def require_released(
     columns: Sequence[str], released: Mapping[str, str], with_originals: bool
 ) -> None:
-    """Require the columns of a release, and none beside them that holds the original texts.
-
-    Args:
-        columns: All columns.
-        released: Those that a privatizer writes, each with what it is made from.
-        with_originals: Whether the originals may be there, too.
+    """Require columns that a privatizer writes, and unasked none of those that they are made from.
 
     Raises:
         InvalidValueError: If a column is missing, or still holds the original texts.

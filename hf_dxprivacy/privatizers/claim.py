@@ -109,7 +109,7 @@ def card_of(
 ) -> ReleasedDataset:
     """Return a released dataset with its card; see `Privatizer.dataset_card`."""
     given: dict[str, Any] = {"license": license, "description": description}
-    given["with_originals"] = with_originals
+    given |= {"with_originals": with_originals}
     claim = claim_of(privatizer)
     if isinstance(dataset, (list, tuple)) and all(isinstance(name, str) for name in dataset):
         return ReleasedDataset(claim, tuple(dataset), **given)
@@ -134,23 +134,17 @@ def card_of(
 def publishable(
     dataset: D, privatizer: "Privatizer | None" = None, *, with_originals: bool = False
 ) -> D:
-    """Return a release as others may get it; refuse one that holds originals.
+    """Return a release without traces of the originals, as `strip_traces` does; refuse originals.
 
-    The rows go through `strip_traces`, which removes what `datasets` keeps of the originals beside
-    them. Refused are a column that the privatizer has read and that is still there beside its
-    output, and rows that it cannot have released; see docs/hub.md for what is found.
+    Rows are searched for what the privatizer cannot have released; see docs/hub.md.
 
     >>> released = dataset.map(privatizer, batched=True)
     >>> publishable(released, privatizer).save_to_disk("released")
 
     Args:
-        dataset: A `Dataset` or a `DatasetDict` that the privatizer has released. It is not changed.
-        privatizer: What has released it. Without one, nothing is checked: deprecated, call
-            `strip_traces`.
-        with_originals: Let a column that holds the original texts be there.
-
-    Returns:
-        The same kind of data set, with the same rows, columns, split names and format.
+        dataset: A `Dataset` or a `DatasetDict`. It is not changed.
+        privatizer: What has released it. None is deprecated, since nothing is checked then.
+        with_originals: Let a column that holds the original texts stay beside the output.
 
     Raises:
         InvalidTypeError: If an argument is something else.
