@@ -135,8 +135,8 @@ def _release(args: argparse.Namespace, path: Path, is_file: bool) -> "ReleasedDa
             f"column {', '.join(map(repr, made.original_columns))} still holds the ORIGINAL text, "
             "which would be published; leave it out of the release, or say --with-originals"
         )
-    if made.columns_in_clear:
-        names = ", ".join(map(repr, made.columns_in_clear))
-        what = "columns" if len(made.columns_in_clear) > 1 else "column"
-        say(f"IN CLEAR, without any guarantee: {what} {names}")
+    names = [*map(repr, made.columns_in_clear)]
+    columns = [f"column{'s' * (len(names) > 1)} {', '.join(names)}"] * bool(names)
+    if clear := [*columns, *made.left_in_clear]:
+        say(f"IN CLEAR, without any guarantee: {'; '.join(clear)}")
     return made

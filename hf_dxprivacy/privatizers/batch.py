@@ -1,12 +1,14 @@
 """Encoded columns: words, vocabulary ids and per-word actions of the rows of a batch."""
 
 from abc import abstractmethod
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import accumulate, chain, compress, pairwise
 from numbers import Integral
+from operator import not_
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -15,10 +17,11 @@ from numpy.typing import NDArray
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.budget import EVERYBODY, Account, BudgetUnit, Expense
-from hf_dxprivacy.privatizers.nested import NestedRow, flat
+from hf_dxprivacy.privatizers.nested import Left, NestedRow, flat
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import (
+    LOOKUP_FORMS,
     Row,
     TextRow,
     TokenRow,
@@ -26,6 +29,7 @@ from hf_dxprivacy.text import (
     case_pattern,
     is_missing,
     plain_apostrophes,
+    seems_name,
 )
 
 OutOfVocabulary = Literal["centroid", "drop", "keep"]
@@ -33,6 +37,9 @@ Case = Literal["lower", "preserve"]
 Ids = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 T = TypeVar("T")
+
+# How "I" and "I'm" begin, which are no names.
+_I = ("I", "I'", "I’")
 
 
 @dataclass(frozen=True)
@@ -44,12 +51,19 @@ class WordCounts:
         unchanged: Perturbed, and the same word came out.
         out_of_vocabulary: Not in the space; treated as ``oov=`` says.
         kept: Released as they are because the caller asked for it (stop words, words of no slot).
+        capitalized: Within sentences and with a capital first, as names are; "I" is left out.
+        capitalized_unchanged: Of these, how many came out as they were, but for letter case,
+            accents and "'s".
+        left: What messages leave as it is beside these words; it shows in the release.
     """
 
     replaced: int = 0
     unchanged: int = 0
     out_of_vocabulary: int = 0
     kept: int = 0
+    capitalized: int = 0
+    capitalized_unchanged: int = 0
+    left: Left = field(default_factory=Counter)
 
     def __add__(self, other: "WordCounts") -> "WordCounts":
         names = [field.name for field in fields(self)]
@@ -79,17 +93,20 @@ class TextCounts:
         total: What was looked up: the texts, or their sentences.
         unknown: How many of these the encoder has nothing for.
         cosines: How many of the others have which cosine to their entry, by bins of 0.01.
+        left: As of `WordCounts`.
     """
 
     texts: int = 0
     total: int = 0
     unknown: int = 0
     cosines: tuple[int, ...] = (0,) * BINS
+    left: Left = field(default_factory=Counter)
 
     def __add__(self, other: "TextCounts") -> "TextCounts":
         cosines = tuple(a + b for a, b in zip(self.cosines, other.cosines, strict=True))
         texts, total = self.texts + other.texts, self.total + other.total
-        return TextCounts(texts, total, self.unknown + other.unknown, cosines)
+        unknown, left = self.unknown + other.unknown, self.left + other.left
+        return TextCounts(texts, total, unknown, cosines, left)
 
     @property
     def unknown_share(self) -> float:
@@ -182,6 +199,15 @@ class EncodedColumn:
     @abstractmethod
     def contents(self) -> Iterator[Sequence[str]]:
         """Return the content of each row to which seeded noise is bound, beside its index."""
+
+    @property
+    def left(self) -> Left:
+        """What messages leave as it is beside their texts."""
+        left: Left = Counter()
+        for row in self.rows:
+            if isinstance(row, NestedRow):
+                left.update(row.left)
+        return left
 
     @property
     def inputs(self) -> Ids:
@@ -389,6 +415,25 @@ class EncodedText(EncodedColumn):
             out_of_vocabulary=int(((self.ids < 0) & ~self.passed_through).sum()),
             kept=int(self.passed_through.sum()),
         )
+
+    def capitalized(self, released: Sequence[Sequence[str | None]]) -> dict[str, int]:
+        """Count the words within sentences with a capital first, and those that came out.
+
+        Args:
+            released: For each row the words that are released.
+        """
+        texts = [text for text in flat(self.rows) if text is not None]
+        starts = [*accumulate(map(len, texts), initial=0)]
+        shown = [*chain.from_iterable(released)]
+        total = same = 0
+        for at in compress(range(len(shown)), map(not_, map(str.islower, self.words))):
+            text = bisect_right(starts, at) - 1
+            place, word = at - starts[text], self.words[at]
+            if seems_name(word, texts[text].before(place), place == 0) and word[:2] not in _I:
+                total += 1
+                forms = (word, *(form(word) for form in LOOKUP_FORMS))
+                same += (shown[at] or "").casefold() in map(str.casefold, forms)
+        return {"capitalized": total, "capitalized_unchanged": same}
 
 
 def _visible_text(text: TextRow, shown: Sequence[Any]) -> list[Any]:

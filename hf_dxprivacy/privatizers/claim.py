@@ -1,6 +1,7 @@
 """What is claimed of a release, and the released dataset with its card."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -13,7 +14,7 @@ from hf_dxprivacy.errors import InvalidValueError, describe_columns
 from hf_dxprivacy.hub import ReleasedDataset, cards, is_builtin
 from hf_dxprivacy.hub.released_dataset import DATA, SHOWN_ROWS, UNKNOWN, Part
 from hf_dxprivacy.privatizers.fingerprint import publishable
-from hf_dxprivacy.privatizers.nested import EACH, TextPath, none_covered
+from hf_dxprivacy.privatizers.nested import EACH, Left, TextPath, left_in_clear, none_covered
 from hf_dxprivacy.text import plain_apostrophes
 from hf_dxprivacy.text.refill import masked
 from hf_dxprivacy.text.segmenters import WORDS
@@ -129,6 +130,8 @@ def card_of(
             "it out with remove_columns"
         )
     splits = {name: rows.with_format(None) for name, rows in splits.items()}
+    if privatizer.text_paths != privatizer.text_columns:
+        claim["left_in_clear"] = _left_in_clear(privatizer, splits.values())
     for name, path in claim["privatized"].items():
         for rows in splits.values():
             if name in rows.column_names:
@@ -180,13 +183,25 @@ def _looked_at(
         labels = [*map(str, rows.select_columns([column])[:][column])]
     if EACH not in path:
         return cells, labels
-    reader = TextPath(path, privatizer.roles)
+    reader = TextPath(path, privatizer.roles, None)
     read = [reader.read(str, cell) for cell in cells]
     if reader.left and not reader.covered:
         raise none_covered(path, privatizer.roles or (), f"{reader.left} texts that were looked at")
     texts = [[] if row is None else row.texts for row in read]
     labels = [label for row, label in zip(texts, labels, strict=True) for _ in row]
     return [*chain.from_iterable(texts)], labels
+
+
+def _left_in_clear(privatizer: "Privatizer", splits: "Iterable[Dataset]") -> dict[str, Any]:
+    """Count what messages leave in clear, in all released rows."""
+    left: Left = Counter()
+    for name, path in privatizer.released_columns.items():
+        for rows in splits if EACH in path else ():
+            reader = TextPath(path, privatizer.roles, None)
+            for row in rows.select_columns([name]) if name in rows.column_names else ():
+                read = reader.read(str, row[name])
+                left.update({} if read is None else read.left)
+    return left_in_clear(left)
 
 
 def _foreign(

@@ -71,6 +71,8 @@ class DxPrivatizer(Privatizer):
             are overwritten. What a path leads to is replaced in place.
         roles: With a path, the roles whose texts are privatized, as the data name them in "role" or
             "from": ("user",). All others are released as they are. None for all roles.
+        keep_calls: With a path, release calls of tools as they are. By default those that hold
+            strings, such as arguments, are refused, but what a path of its own leads to.
         segmenter: What splits texts: "words" at spaces and punctuation, so that a clause of Chinese
             is one word; "jieba" runs of Chinese characters too, with the extra ``chinese``. Where a
             word ends then depends on what is beside it; see docs/languages.md.
@@ -104,7 +106,7 @@ class DxPrivatizer(Privatizer):
 
     _owner = "DxPrivatizer"
     _runtime_arguments: ClassVar[tuple[str, ...]] = (
-        *("text_column", "output_column", "roles", "seed", "device"),
+        *("text_column", "output_column", "roles", "keep_calls", "seed", "device"),
         *("memoize", "user_column", "key", "budget", "is_split_into_words"),
     )
     _derived = (*Privatizer._derived, "_reader", "_inputs", "_types", "_seen")
@@ -124,6 +126,7 @@ class DxPrivatizer(Privatizer):
         text_column: str | Sequence[str] = "text",
         output_column: str | Sequence[str] | None = None,
         roles: str | Sequence[str] | None = None,
+        keep_calls: bool = False,
         segmenter: str = WORDS,
         stopwords: str | Iterable[str] | None = None,
         oov: OutOfVocabulary = "centroid",
@@ -145,7 +148,7 @@ class DxPrivatizer(Privatizer):
             options["index"] = index
         noise = noise_source(seed, memoize, key)
         self._set_up(space, mechanism, epsilon, options, device, noise, budget, ("word", "user"))
-        self._set_columns(text_column, output_column, user_column, roles)
+        self._set_columns(text_column, output_column, user_column, roles, keep_calls)
         self.is_split_into_words = is_split_into_words
         if segmenter != WORDS:
             self._segmenter = identity(segmenter)
@@ -418,7 +421,7 @@ class DxPrivatizer(Privatizer):
             self._seen[0] += counts.replaced + counts.unchanged + counts.out_of_vocabulary
             self._seen[1] += counts.out_of_vocabulary
             if on_counts is not None:
-                on_counts(counts)
+                on_counts(replace(counts, left=column.left, **column.capitalized(words)))
         looked_up, unknown, warned = self._seen
         if not warned and looked_up >= NOTED_WORDS and unknown > NOTED_SHARE * looked_up:
             self._seen[2] = True

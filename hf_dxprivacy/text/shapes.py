@@ -72,9 +72,12 @@ def shape_of(word: str, before: str, first: bool) -> str | None:
             return shape
     if "_" in word:
         return "<handle>"
-    if word[:1].isupper() and not first and not _SENTENCE_END.search(before):
-        return "<name>"
-    return None
+    return "<name>" if seems_name(word, before, first) else None
+
+
+def seems_name(word: str, before: str, first: bool) -> bool:
+    """Tell whether a word has a capital first and starts no sentence; see `shape_of`."""
+    return word[:1].isupper() and not first and not _SENTENCE_END.search(before)
 
 
 def render(shape: str, uniforms: Uniforms) -> str:
