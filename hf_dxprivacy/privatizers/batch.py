@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.budget import EVERYBODY, Account, BudgetUnit, Expense
-from hf_dxprivacy.privatizers.nested import Left, NestedRow, flat
+from hf_dxprivacy.privatizers.nested import Left, NestedRow, count_left, flat
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import (
-    LOOKUP_FORMS,
     Row,
     TextRow,
     TokenRow,
@@ -203,11 +202,7 @@ class EncodedColumn:
     @property
     def left(self) -> Left:
         """What messages leave as it is beside their texts."""
-        left: Left = Counter()
-        for row in self.rows:
-            if isinstance(row, NestedRow):
-                left.update(row.left)
-        return left
+        return count_left(self.rows)
 
     @property
     def inputs(self) -> Ids:
@@ -407,8 +402,7 @@ class EncodedText(EncodedColumn):
             rendered: (V,) rows of the vocabulary that are released as random words.
         """
         inputs = self.inputs
-        same = outputs == inputs
-        unchanged = int(same.sum() if rendered is None else (same & ~rendered[outputs]).sum())
+        unchanged = int(_unchanged(inputs, outputs, rendered).sum())
         return WordCounts(
             replaced=int((inputs >= 0).sum()) - unchanged,
             unchanged=unchanged,
@@ -416,24 +410,36 @@ class EncodedText(EncodedColumn):
             kept=int(self.passed_through.sum()),
         )
 
-    def capitalized(self, released: Sequence[Sequence[str | None]]) -> dict[str, int]:
+    def capitalized(
+        self, outputs: Ids, rendered: Mask | None, released: Sequence[Sequence[str | None]]
+    ) -> dict[str, int]:
         """Count the words within sentences with a capital first, and those that came out.
 
         Args:
+            outputs: As for `counts`.
+            rendered: As for `counts`.
             released: For each row the words that are released.
         """
+        same = np.zeros(len(self.words), dtype=np.bool_)
+        same[self.perturbed] = _unchanged(self.inputs, outputs, rendered)
         texts = [text for text in flat(self.rows) if text is not None]
         starts = [*accumulate(map(len, texts), initial=0)]
         shown = [*chain.from_iterable(released)]
-        total = same = 0
+        total = unchanged = 0
         for at in compress(range(len(shown)), map(not_, map(str.islower, self.words))):
             text = bisect_right(starts, at) - 1
             place, word = at - starts[text], self.words[at]
             if seems_name(word, texts[text].before(place), place == 0) and word[:2] not in _I:
                 total += 1
-                forms = (word, *(form(word) for form in LOOKUP_FORMS))
-                same += (shown[at] or "").casefold() in map(str.casefold, forms)
-        return {"capitalized": total, "capitalized_unchanged": same}
+                # An entry is the word itself but for letter case, accents and "'s".
+                unchanged += same[at] or (shown[at] or "").casefold() == word.casefold()
+        return {"capitalized": total, "capitalized_unchanged": int(unchanged)}
+
+
+def _unchanged(inputs: Ids, outputs: Ids, rendered: Mask | None) -> Mask:
+    """Tell which inputs came out as the same word, and not as a random one of their shape."""
+    same: Mask = outputs == inputs
+    return same if rendered is None else same & ~rendered[outputs]
 
 
 def _visible_text(text: TextRow, shown: Sequence[Any]) -> list[Any]:

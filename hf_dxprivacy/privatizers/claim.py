@@ -14,7 +14,14 @@ from hf_dxprivacy.errors import InvalidValueError, describe_columns
 from hf_dxprivacy.hub import ReleasedDataset, cards, is_builtin
 from hf_dxprivacy.hub.released_dataset import DATA, SHOWN_ROWS, UNKNOWN, Part
 from hf_dxprivacy.privatizers.fingerprint import publishable
-from hf_dxprivacy.privatizers.nested import EACH, Left, TextPath, left_in_clear, none_covered
+from hf_dxprivacy.privatizers.nested import (
+    EACH,
+    Left,
+    TextPath,
+    count_left,
+    left_in_clear,
+    none_covered,
+)
 from hf_dxprivacy.text import plain_apostrophes
 from hf_dxprivacy.text.refill import masked
 from hf_dxprivacy.text.segmenters import WORDS
@@ -198,9 +205,8 @@ def _left_in_clear(privatizer: "Privatizer", splits: "Iterable[Dataset]") -> dic
     for name, path in privatizer.released_columns.items():
         for rows in splits if EACH in path else ():
             reader = TextPath(path, privatizer.roles, None)
-            for row in rows.select_columns([name]) if name in rows.column_names else ():
-                read = reader.read(str, row[name])
-                left.update({} if read is None else read.left)
+            cells = rows.select_columns([name]) if name in rows.column_names else ()
+            left += count_left(reader.read(str, cell[name]) for cell in cells)
     return left_in_clear(left)
 
 

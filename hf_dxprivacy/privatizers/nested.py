@@ -3,7 +3,7 @@
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, islice, pairwise, permutations
 from typing import Any
@@ -49,12 +49,12 @@ class Places(list[tuple[Any, Any]]):
     """Where the texts of a cell are, a list or dict and the index or key there, and what is left.
 
     Attributes:
-        left: What of the cell is left as it is.
+        left: What of the cell is left as it is: "calls", "parts", or "texts" with role and text.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.left: Left = Counter()
+        self.left: list[tuple[str, str, str]] = []
 
 
 class TextPath:
@@ -124,7 +124,7 @@ class TextPath:
         left = places.left
         if self._next is not None and (more := self._next.read(read_text, cell)) is not None:
             texts += more.texts
-            left = left + Counter({key: n for key, n in more.left.items() if key[0] != "calls"})
+            left = left + [each for each in more.left if each[0] != "calls"]
         return NestedRow(self, cell, texts, [(root, places)], left)
 
     def replaced(self, cell: Any, new: Callable[[str], Any]) -> Any:
@@ -247,8 +247,8 @@ class TextPath:
         """Count the texts of a message of a role that is not covered."""
         for part in value if _is_list(value) else [value]:
             text = part.get("text") if isinstance(part, Mapping) else part
-            if isinstance(text, str) and text.strip():
-                places.left.update({("texts", role): 1, ("words", ""): len(text.split())})
+            if isinstance(text, str) and text and not text.isspace():
+                places.left.append(("texts", role, text))
             elif isinstance(part, Mapping) and not self._is_call(part, places):
                 self._note_strings(part, places, warn=False)
 
@@ -280,7 +280,8 @@ class TextPath:
             InvalidValueError: If it holds some and is not to be kept.
         """
         says = _says(call, covered)
-        places.left["calls", ""] += says or not covered
+        if says or not covered:
+            places.left.append(("calls", "", ""))
         if says and self.keep_calls is False:
             raise InvalidValueError(
                 "there is a call of a tool with strings, such as its arguments, which would be "
@@ -300,7 +301,7 @@ class TextPath:
         """Count strings beside a text that is missing, and warn of them once."""
         if not _says(value):
             return
-        places.left["parts", ""] += 1
+        places.left.append(("parts", "", ""))
         if warn and self.keep_calls is not None and "parts" not in self._told:
             self._told.add("parts")
             logger.warning(
@@ -328,10 +329,10 @@ class TextPath:
                 )
         return role in roles
 
-    def _note(self, covered: int, left: Left) -> None:
+    def _note(self, covered: int, left: Sequence[tuple[str, str, str]]) -> None:
         """Warn once if no text of a named role has occurred among many."""
         self.covered += covered
-        self.left += sum(count for (kind, _), count in left.items() if kind == "texts")
+        self.left += sum(kind == "texts" for kind, _, _ in left)
         silent = self.roles is None or self.covered or "roles" in self._told
         if not silent and self.left >= NOTED_TEXTS:
             self._told.add("roles")
@@ -353,14 +354,14 @@ class NestedRow:
         cell: The cell as it came. It is never changed.
         texts: The words, or the sentences, of each text.
         copies: A copy of the cell and the places of its texts, for one use.
-        left: What of the cell is left as it is.
+        left: What of the cell is left as it is; see `Places`.
     """
 
     path: TextPath
     cell: Any
     texts: list[Any]
     copies: list[tuple[list[Any], Places]]
-    left: Left
+    left: list[tuple[str, str, str]]
 
     @property
     def words(self) -> list[str]:
@@ -448,6 +449,16 @@ def text_paths(
         )
     columns = (TextPath(name).column if EACH in name else name for name in names)
     return (*dict.fromkeys(columns),), paths
+
+
+def count_left(rows: Iterable[Any]) -> Left:
+    """Count what nested rows leave as it is; no other rows leave anything."""
+    left: Left = Counter()
+    for row in rows:
+        for kind, role, text in row.left if isinstance(row, NestedRow) else ():
+            left[kind, role] += 1
+            left["words", ""] += len(text.split())
+    return left
 
 
 def left_in_clear(left: Left) -> dict[str, Any]:

@@ -330,7 +330,7 @@ class DxPrivatizer(Privatizer):
             BudgetExceededError: If the budget does not suffice. Nothing is released then.
             InvalidTypeError: If it is neither, or one of them is neither text, tokens nor missing.
         """
-        released, _ = self.privatize_counted(as_cells(texts))
+        released = self._privatized(as_cells(texts), None, None, None)
         return released[0] if isinstance(texts, str) else released
 
     def privatize_counted(
@@ -347,14 +347,20 @@ class DxPrivatizer(Privatizer):
         Returns:
             The released cells and the counts. Only the cells are covered by the guarantee.
         """
-        self._require_no_columns("user_column")
         counts: list[WordCounts] = []
-        if column is None:
-            column = str(self._paths.get(self.text_columns[0], self.text_columns[0]))
+        return self._privatized(cells, column, keys, counts.append), counts[0]
+
+    def _privatized(
+        self,
+        cells: Sequence[Any],
+        column: str | None,
+        keys: Sequence[int] | None,
+        on_counts: Callable[[WordCounts], None] | None,
+    ) -> list[Cell]:
+        self._require_no_columns("user_column")
         with no_collection():
-            columns = [self._encode(column, cells, RowIds(keys), None)]
-            released = self._release(columns, counts.append)
-        return released[self.output_columns[0]], counts[0]
+            encoded = self._encode(column or self.text_paths[0], cells, RowIds(keys), None)
+            return self._release([encoded], on_counts)[self.output_columns[0]]
 
     def _encode(
         self,
@@ -417,11 +423,13 @@ class DxPrivatizer(Privatizer):
                 result[self._mask_columns[at]] = column.slot_masks(words)
             if self._spans_columns:
                 result[self._spans_columns[at]] = column.slot_spans(words)
-            counts = column.counts(outputs, space.is_shape if space.shapes else None)
+            rendered = space.is_shape if space.shapes else None
+            counts = column.counts(outputs, rendered)
             self._seen[0] += counts.replaced + counts.unchanged + counts.out_of_vocabulary
             self._seen[1] += counts.out_of_vocabulary
             if on_counts is not None:
-                on_counts(replace(counts, left=column.left, **column.capitalized(words)))
+                names = column.capitalized(outputs, rendered, words)
+                on_counts(replace(counts, left=column.left, **names))
         looked_up, unknown, warned = self._seen
         if not warned and looked_up >= NOTED_WORDS and unknown > NOTED_SHARE * looked_up:
             self._seen[2] = True
