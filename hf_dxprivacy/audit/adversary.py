@@ -15,6 +15,8 @@ from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.results import EXTRA
 from hf_dxprivacy.sentences import SentencePool
+from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.text import shape_of
 
 # Draws that are held at once.
 BLOCK_DRAWS = 1 << 17
@@ -109,6 +111,21 @@ def _prior_of_entries(pool: SentencePool, prior: Mapping[str, float]) -> dict[st
     return found
 
 
+def _hidden(
+    space: EmbeddingSpace, prior: Mapping[str, float], ids: Ids
+) -> dict[int, tuple[str, float]]:
+    """Return the most frequent word of each input that stands for several; see `BayesAdversary`."""
+    found: dict[int, tuple[str, float]] = {}
+    for (word, frequency), row in zip(prior.items(), ids.tolist(), strict=True):
+        if row < 0 < frequency:
+            # In the middle of a sentence, where a capital tells.
+            shape = shape_of(word, " ", first=False)
+            row = int(space.ids([shape])[0]) if shape in space.shapes else -1
+            if frequency > found.get(row, ("", 0.0))[1]:
+                found[row] = word.lower(), float(frequency)
+    return found
+
+
 def counted(mechanism: Mechanism, inputs: Ids, draws: int, rng: np.random.Generator) -> Any:
     """Return a sparse (m, V) table of how often each output was drawn from each input."""
     table = require("scipy.sparse", EXTRA).csr_matrix
@@ -142,12 +159,15 @@ class BayesAdversary:
         prior: (m,) float64 how likely each is; adds up to 1.
         distribution: What the adversary knows of the law of the mechanism.
         exact: Whether that is all there is to know.
+        hidden: For each input that stands for several words (a shape, or −1 for all words that the
+            space lacks) the most frequent of them, in lower case, and how likely that is.
 
     Args:
         mechanism: What the adversary knows to be used; or a `SentencePrivatizer`, whose words are
             the entries of its pool.
         prior: Word → how often it occurs, in any unit. Words that the space lacks, its shapes, and
-            those whose frequency is 0 are no candidates. For sentences public text → how often,
+            those whose frequency is 0 are no candidates; `guess_names` guesses the most frequent
+            of the former that are one input. For sentences public text → how often,
             from which an entry has what its texts have together.
         draws: Draws from each candidate where the law has to be estimated.
         rng: Source of the draws; this process's own by default.
@@ -187,14 +207,22 @@ class BayesAdversary:
             )
         order = possible[np.argsort(-frequencies[possible], kind="stable")]
         self.mechanism = mechanism
-        self.candidates, self.prior = ids[order], frequencies[order] / frequencies[order].sum()
+        total = frequencies[order].sum()
+        self.hidden = _hidden(mechanism.space, prior, ids) if self.pool is None else {}
+        self.hidden = {row: (word, count / total) for row, (word, count) in self.hidden.items()}
+        self.candidates, self.prior = ids[order], frequencies[order] / total
         self.exact = isinstance(mechanism, ExactMechanism)
-        if isinstance(mechanism, ExactMechanism):
-            self.distribution = ExactDistribution(mechanism, self.candidates)
-        else:
-            self.distribution = EstimatedDistribution(
-                mechanism, self.candidates, self.prior, draws, rng or process_generator()
-            )
+        rng = rng or process_generator()
+
+        def law(inputs: Ids, prior: Reals) -> ExactDistribution | EstimatedDistribution:
+            if isinstance(mechanism, ExactMechanism):
+                return ExactDistribution(mechanism, inputs)
+            return EstimatedDistribution(mechanism, inputs, prior, draws, rng)
+
+        self.distribution = law(self.candidates, self.prior)
+        shares = np.array([share for _, share in self.hidden.values()])
+        rows = np.array([*self.hidden], dtype=np.int64)
+        self._law_of_hidden = law(rows, shares / shares.sum()) if len(rows) else None
 
     def posterior(self, outputs: Ids, prior: Reals | None = None) -> Reals:
         """Return (n, m) probabilities of the candidates, given each output.
@@ -225,4 +253,23 @@ class BayesAdversary:
         for at in blocks(np.arange(len(outputs)), len(self.mechanism.space)):
             expected = None if prior is None else prior[at]
             guesses[at] = largest(self.posterior(outputs[at], expected), count)
+        return guesses
+
+    def guess_names(self, outputs: Ids, count: int = 1) -> Ids:
+        """Return (n, count) positions among the candidates, and after these among the `hidden`.
+
+        Args:
+            outputs: (n,) ids that were released; −1 says nothing.
+            count: Guesses for each output; fewer if there are fewer candidates.
+        """
+        laws = [(self.distribution, self.prior)]
+        if self._law_of_hidden is not None:
+            laws.append((self._law_of_hidden, np.array([p for _, p in self.hidden.values()])))
+        count = min(count, len(self.candidates) + len(self.hidden))
+        guesses = np.empty((len(outputs), count), dtype=np.int64)
+        for at in blocks(np.arange(len(outputs)), len(self.mechanism.space)):
+            seen = outputs[at]
+            joint = np.concatenate([law.likelihoods(seen) * p for law, p in laws], axis=1)
+            joint[seen < 0] = np.concatenate([p for _, p in laws])
+            guesses[at] = largest(joint, count)
         return guesses

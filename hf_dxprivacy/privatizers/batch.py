@@ -37,9 +37,6 @@ Ids = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 T = TypeVar("T")
 
-# How "I" and "I'm" begin, which are no names.
-_I = ("I", "I'", "I’")
-
 
 @dataclass(frozen=True)
 class WordCounts:
@@ -429,7 +426,7 @@ class EncodedText(EncodedColumn):
         for at in compress(range(len(shown)), map(not_, map(str.islower, self.words))):
             text = bisect_right(starts, at) - 1
             place, word = at - starts[text], self.words[at]
-            if seems_name(word, texts[text].before(place), place == 0) and word[:2] not in _I:
+            if seems_name(word, texts[text].before(place), place == 0):
                 total += 1
                 # An entry is the word itself but for letter case, accents and "'s".
                 unchanged += same[at] or (shown[at] or "").casefold() == word.casefold()
