@@ -137,7 +137,7 @@ def card_of(
             "it out with remove_columns"
         )
     splits = {name: rows.with_format(None) for name, rows in splits.items()}
-    if privatizer.text_paths != privatizer.text_columns:
+    if any(EACH in path for path in claim["privatized"].values()):
         claim["left_in_clear"] = _left_in_clear(privatizer, splits.values())
     for name, path in claim["privatized"].items():
         for rows in splits.values():
