@@ -1,5 +1,6 @@
 """Bayes-optimal adversary: posterior of the input, given mechanism, ε and word frequencies."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,8 @@ from hf_dxprivacy.text import shape_of
 BLOCK_DRAWS = 1 << 17
 # Up to so many probabilities are computed once and kept, which saves most of the distances.
 TABLE_ENTRIES = 1 << 26
+# Words that are guessed for each input that stands for several.
+HIDDEN = 10
 # What is tried for the shared draws of an input.
 SHARED_DRAWS = 4.0 ** np.arange(-2, 11)
 
@@ -113,17 +116,17 @@ def _prior_of_entries(pool: SentencePool, prior: Mapping[str, float]) -> dict[st
 
 def _hidden(
     space: EmbeddingSpace, prior: Mapping[str, float], ids: Ids
-) -> dict[int, tuple[str, float]]:
-    """Return the most frequent word of each input that stands for several; see `BayesAdversary`."""
-    found: dict[int, tuple[str, float]] = {}
+) -> dict[tuple[int, str], float]:
+    """Return the most frequent words of inputs that stand for several; see `BayesAdversary`."""
+    found: dict[int, Counter[str]] = {}
     for (word, frequency), row in zip(prior.items(), ids.tolist(), strict=True):
         if row < 0 < frequency:
             # In the middle of a sentence, where a capital tells.
             shape = shape_of(word, " ", first=False)
             row = int(space.ids([shape])[0]) if shape in space.shapes else -1
-            if frequency > found.get(row, ("", 0.0))[1]:
-                found[row] = word.lower(), float(frequency)
-    return found
+            found.setdefault(row, Counter())[word.lower()] += frequency  # type: ignore[assignment]
+    most = ((row, words.most_common(HIDDEN)) for row, words in found.items())
+    return {(row, word): float(count) for row, words in most for word, count in words}
 
 
 def counted(mechanism: Mechanism, inputs: Ids, draws: int, rng: np.random.Generator) -> Any:
@@ -159,8 +162,9 @@ class BayesAdversary:
         prior: (m,) float64 how likely each is; adds up to 1.
         distribution: What the adversary knows of the law of the mechanism.
         exact: Whether that is all there is to know.
-        hidden: For each input that stands for several words (a shape, or −1 for all words that the
-            space lacks) the most frequent of them, in lower case, and how likely that is.
+        hidden: Words of inputs that stand for several (a shape, or −1 for all words that the space
+            lacks), in lower case with their input, and how likely each is; the `HIDDEN` most
+            frequent of each.
 
     Args:
         mechanism: What the adversary knows to be used; or a `SentencePrivatizer`, whose words are
@@ -208,8 +212,8 @@ class BayesAdversary:
         order = possible[np.argsort(-frequencies[possible], kind="stable")]
         self.mechanism = mechanism
         total = frequencies[order].sum()
-        self.hidden = _hidden(mechanism.space, prior, ids) if self.pool is None else {}
-        self.hidden = {row: (word, count / total) for row, (word, count) in self.hidden.items()}
+        hidden = _hidden(mechanism.space, prior, ids) if self.pool is None else {}
+        self.hidden = {each: count / total for each, count in hidden.items()}
         self.candidates, self.prior = ids[order], frequencies[order] / total
         self.exact = isinstance(mechanism, ExactMechanism)
         rng = rng or process_generator()
@@ -220,8 +224,8 @@ class BayesAdversary:
             return EstimatedDistribution(mechanism, inputs, prior, draws, rng)
 
         self.distribution = law(self.candidates, self.prior)
-        shares = np.array([share for _, share in self.hidden.values()])
-        rows = np.array([*self.hidden], dtype=np.int64)
+        rows, self._of_hidden = np.unique([row for row, _ in self.hidden], return_inverse=True)
+        shares = np.bincount(self._of_hidden, [*self.hidden.values()])
         self._law_of_hidden = law(rows, shares / shares.sum()) if len(rows) else None
 
     def posterior(self, outputs: Ids, prior: Reals | None = None) -> Reals:
@@ -262,14 +266,14 @@ class BayesAdversary:
             outputs: (n,) ids that were released; −1 says nothing.
             count: Guesses for each output; fewer if there are fewer candidates.
         """
-        laws = [(self.distribution, self.prior)]
-        if self._law_of_hidden is not None:
-            laws.append((self._law_of_hidden, np.array([p for _, p in self.hidden.values()])))
+        prior = np.concatenate([self.prior, [*self.hidden.values()]])
         count = min(count, len(self.candidates) + len(self.hidden))
         guesses = np.empty((len(outputs), count), dtype=np.int64)
         for at in blocks(np.arange(len(outputs)), len(self.mechanism.space)):
             seen = outputs[at]
-            joint = np.concatenate([law.likelihoods(seen) * p for law, p in laws], axis=1)
-            joint[seen < 0] = np.concatenate([p for _, p in laws])
-            guesses[at] = largest(joint, count)
+            joint = self.distribution.likelihoods(seen)
+            if self._law_of_hidden is not None:
+                of_hidden = self._law_of_hidden.likelihoods(seen)[:, self._of_hidden]
+                joint = np.concatenate([joint, of_hidden], axis=1)
+            guesses[at] = largest(np.where(seen[:, None] < 0, 1.0, joint) * prior, count)
         return guesses

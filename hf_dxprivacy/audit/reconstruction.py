@@ -249,10 +249,8 @@ def _guessed(
     hidden = {each: len(adversary.candidates) + at for at, each in enumerate(adversary.hidden)}
     right = np.full(len(asked), -1)
     for place, each in enumerate(asked):
-        if each.input in hidden and adversary.hidden[each.input][0] == each.word:
-            right[place] = hidden[each.input]
-        elif each.input >= 0:
-            right[place] = positions[each.input]
+        known = positions[each.input] if each.input >= 0 else -1
+        right[place] = hidden.get((each.input, each.word), known)
     seen, at = np.unique([each.output for each in asked], return_inverse=True)
     guesses = adversary.guess_names(seen, max(tops))[at]
     found = (guesses == right[:, None]) & (right >= 0)[:, None]

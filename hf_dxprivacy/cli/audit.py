@@ -276,7 +276,7 @@ def reconstruction(args: argparse.Namespace) -> None:
     if is_pool(args.space):
         say(f"{about} texts that the encoder knows, {of_all.value:.1%} of the texts", more=True)
     else:
-        left = "left out are words that it lacks, and numbers and names, which are drawn anew"
+        left = "left out are words that it lacks; numbers and names have rows of their own"
         share = f"{of_all.value:.1%} of the {of_all.repeats:,} in the texts"
         say(f"{about} words that the space has, {share}; {left}", more=True)
 
