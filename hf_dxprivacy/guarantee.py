@@ -153,6 +153,10 @@ def token_disclosures(seeded: bool, unknown: str) -> tuple[str, ...]:
     return (*sentences, _SEEDED) if seeded else sentences
 
 
+# What is not covered of calls of tools, without and with a path into them.
+_CALLS = ("calls of tools with their arguments", "all else in calls of tools")
+
+
 def nested_disclosures(
     paths: Mapping[str, str], roles: Sequence[str] | None, memoize: str | None
 ) -> tuple[str, ...]:
@@ -166,7 +170,7 @@ def nested_disclosures(
     sentences = [
         f"Not covered, released as it is: all of column {column!r} but the texts at {path!r}. That "
         "is how many messages and parts there are and which have no text, roles, names, times, "
-        "reasoning in fields of its own, calls of tools with their arguments, results of tools in "
+        f"reasoning in fields of its own, {_CALLS['_call' in path]}, results of tools in "
         "parts of their own, images, and every other field; they may quote the texts."
         for column, path in paths.items()
     ]

@@ -1,5 +1,6 @@
 """Bayes-optimal adversary: posterior of the input, given mechanism, ε and word frequencies."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,11 +16,15 @@ from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.results import EXTRA
 from hf_dxprivacy.sentences import SentencePool
+from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.text import shape_of
 
 # Draws that are held at once.
 BLOCK_DRAWS = 1 << 17
 # Up to so many probabilities are computed once and kept, which saves most of the distances.
 TABLE_ENTRIES = 1 << 26
+# Words that are guessed for each input that stands for several.
+HIDDEN = 10
 # What is tried for the shared draws of an input.
 SHARED_DRAWS = 4.0 ** np.arange(-2, 11)
 
@@ -109,6 +114,21 @@ def _prior_of_entries(pool: SentencePool, prior: Mapping[str, float]) -> dict[st
     return found
 
 
+def _hidden(
+    space: EmbeddingSpace, prior: Mapping[str, float], ids: Ids
+) -> dict[tuple[int, str], float]:
+    """Return the most frequent words of inputs that stand for several; see `BayesAdversary`."""
+    found: dict[int, Counter[str]] = {}
+    for (word, frequency), row in zip(prior.items(), ids.tolist(), strict=True):
+        if row < 0 < frequency:
+            # In the middle of a sentence, where a capital tells.
+            shape = shape_of(word, " ", first=False)
+            row = int(space.ids([shape])[0]) if shape in space.shapes else -1
+            found.setdefault(row, Counter())[word.lower()] += frequency  # type: ignore[assignment]
+    most = ((row, words.most_common(HIDDEN)) for row, words in found.items())
+    return {(row, word): float(count) for row, words in most for word, count in words}
+
+
 def counted(mechanism: Mechanism, inputs: Ids, draws: int, rng: np.random.Generator) -> Any:
     """Return a sparse (m, V) table of how often each output was drawn from each input."""
     table = require("scipy.sparse", EXTRA).csr_matrix
@@ -142,12 +162,16 @@ class BayesAdversary:
         prior: (m,) float64 how likely each is; adds up to 1.
         distribution: What the adversary knows of the law of the mechanism.
         exact: Whether that is all there is to know.
+        hidden: Words of inputs that stand for several (a shape, or −1 for all words that the space
+            lacks), in lower case with their input, and how likely each is; the `HIDDEN` most
+            frequent of each.
 
     Args:
         mechanism: What the adversary knows to be used; or a `SentencePrivatizer`, whose words are
             the entries of its pool.
         prior: Word → how often it occurs, in any unit. Words that the space lacks, its shapes, and
-            those whose frequency is 0 are no candidates. For sentences public text → how often,
+            those whose frequency is 0 are no candidates; `guess_names` guesses the most frequent
+            of the former that are one input. For sentences public text → how often,
             from which an entry has what its texts have together.
         draws: Draws from each candidate where the law has to be estimated.
         rng: Source of the draws; this process's own by default.
@@ -187,14 +211,22 @@ class BayesAdversary:
             )
         order = possible[np.argsort(-frequencies[possible], kind="stable")]
         self.mechanism = mechanism
-        self.candidates, self.prior = ids[order], frequencies[order] / frequencies[order].sum()
+        total = frequencies[order].sum()
+        hidden = _hidden(mechanism.space, prior, ids) if self.pool is None else {}
+        self.hidden = {each: count / total for each, count in hidden.items()}
+        self.candidates, self.prior = ids[order], frequencies[order] / total
         self.exact = isinstance(mechanism, ExactMechanism)
-        if isinstance(mechanism, ExactMechanism):
-            self.distribution = ExactDistribution(mechanism, self.candidates)
-        else:
-            self.distribution = EstimatedDistribution(
-                mechanism, self.candidates, self.prior, draws, rng or process_generator()
-            )
+        rng = rng or process_generator()
+
+        def law(inputs: Ids, prior: Reals) -> ExactDistribution | EstimatedDistribution:
+            if isinstance(mechanism, ExactMechanism):
+                return ExactDistribution(mechanism, inputs)
+            return EstimatedDistribution(mechanism, inputs, prior, draws, rng)
+
+        self.distribution = law(self.candidates, self.prior)
+        rows, self._of_hidden = np.unique([row for row, _ in self.hidden], return_inverse=True)
+        shares = np.bincount(self._of_hidden, [*self.hidden.values()])
+        self._law_of_hidden = law(rows, shares / shares.sum()) if len(rows) else None
 
     def posterior(self, outputs: Ids, prior: Reals | None = None) -> Reals:
         """Return (n, m) probabilities of the candidates, given each output.
@@ -225,4 +257,23 @@ class BayesAdversary:
         for at in blocks(np.arange(len(outputs)), len(self.mechanism.space)):
             expected = None if prior is None else prior[at]
             guesses[at] = largest(self.posterior(outputs[at], expected), count)
+        return guesses
+
+    def guess_names(self, outputs: Ids, count: int = 1) -> Ids:
+        """Return (n, count) positions among the candidates, and after these among the `hidden`.
+
+        Args:
+            outputs: (n,) ids that were released; −1 says nothing.
+            count: Guesses for each output; fewer if there are fewer candidates.
+        """
+        prior = np.concatenate([self.prior, [*self.hidden.values()]])
+        count = min(count, len(self.candidates) + len(self.hidden))
+        guesses = np.empty((len(outputs), count), dtype=np.int64)
+        for at in blocks(np.arange(len(outputs)), len(self.mechanism.space)):
+            seen = outputs[at]
+            joint = self.distribution.likelihoods(seen)
+            if self._law_of_hidden is not None:
+                of_hidden = self._law_of_hidden.likelihoods(seen)[:, self._of_hidden]
+                joint = np.concatenate([joint, of_hidden], axis=1)
+            guesses[at] = largest(np.where(seen[:, None] < 0, 1.0, joint) * prior, count)
         return guesses

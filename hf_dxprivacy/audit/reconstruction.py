@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from hf_dxprivacy.mechanisms.posterior import largest
 from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.results import Interval, Result, Results, share_interval
+from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
-from hf_dxprivacy.text import Row, RowReader, TextRow, TokenRow
+from hf_dxprivacy.text import Row, RowReader, TextRow, TokenRow, seems_name
 
 logger = logging.getLogger(__name__)
 
@@ -149,6 +150,15 @@ def _bands(size: int, ends: Sequence[int]) -> Iterator[tuple[str, slice]]:
             yield f", words {start + 1}–{end}", slice(start, end)
 
 
+class _Marked(NamedTuple):
+    """A number or a name, in lower case, with its input and output."""
+
+    kind: str
+    word: str
+    input: int
+    output: int
+
+
 def reconstruct_texts(
     adversary: BayesAdversary,
     originals: Sequence[str],
@@ -161,7 +171,10 @@ def reconstruct_texts(
 
     Counted are the words that the space has, looked up as privatizers do; numbers and names that
     are drawn anew for their shape are left out, since to guess the shape is not to guess the word.
-    One that the adversary's prior lacks is never guessed.
+    One that the adversary's prior lacks is never guessed. Numbers and names have rows of their own,
+    whether the space has them or not: words with a digit and all that are looked up by a shape, and
+    words within sentences with a capital first but for "I". There the word itself is to be guessed,
+    and each is taken for itself.
     For a release of whole sentences the entry of each text is guessed in the place of a word. A row
     that has other separators when it is split again, because words of the vocabulary joined or came
     apart, is left out; a warning says how many are.
@@ -175,9 +188,10 @@ def reconstruct_texts(
             outputs into account, a `MaskedWordModel` the adversary's first guesses there.
 
     Returns:
-        "top-k" for each of `tops`, and "unchanged", the share of words that came out as they were;
-        "counted" is the share of all running words that these are of. The intervals take words
-        for independent, which words of one text are not quite.
+        "top-k" for each of `tops`, "unchanged", the share of words that came out as they were, and
+        "top-1, unchanged", the share of both, for the smallest of `tops`; "counted", the share of
+        all running words that these are of; "top-k of numbers" and "top-k of names", where there
+        are some. The intervals take words for independent, which words of one text are not quite.
 
     Raises:
         InvalidValueError: If lengths differ, more than a tenth of the releases do not fit their
@@ -191,8 +205,9 @@ def reconstruct_texts(
     names = [mechanism.space.words[i] for i in adversary.candidates.tolist()]
     positions = np.full(len(mechanism.space), -1)
     positions[adversary.candidates] = np.arange(len(names))
-    hits = dict.fromkeys([*(f"top-{top}" for top in tops), "unchanged"], 0)
-    pairs, running = aligned(adversary, originals, released)
+    both = f"top-{min(tops)}, unchanged"
+    hits = dict.fromkeys([*(f"top-{top}" for top in tops), "unchanged", both], 0)
+    pairs, marked, running = aligned(adversary, originals, released)
     fitting = [pair for pair in pairs if pair is not None]
     trials = sum(len(inputs) for inputs, _ in fitting)
     if not trials:
@@ -216,9 +231,30 @@ def reconstruct_texts(
         for top in tops:
             hits[f"top-{top}"] += int(right[:, :top].sum())
         hits["unchanged"] += int((inputs == outputs).sum())
+        hits[both] += int((right[:, : min(tops)].any(axis=1) & (inputs == outputs)).sum())
     share = Interval(*[trials / running] * 3)
     of_all = Result.of("reconstruction", "counted", share, running)
-    return _shares("reconstruction", mechanism, hits, trials, of_all)
+    found = _shares("reconstruction", mechanism, hits, trials, of_all)
+    for kind in ("numbers", "names"):
+        if asked := [each for each in marked if each.kind == kind]:
+            successes = _guessed(adversary, asked, positions, tops)
+            found += _shares("reconstruction", mechanism, successes, len(asked))
+    return found
+
+
+def _guessed(
+    adversary: BayesAdversary, asked: Sequence[_Marked], positions: Ids, tops: Sequence[int]
+) -> dict[str, int]:
+    """Count how often numbers or names are among the guesses of them."""
+    hidden = {each: len(adversary.candidates) + at for at, each in enumerate(adversary.hidden)}
+    right = np.full(len(asked), -1)
+    for place, each in enumerate(asked):
+        known = positions[each.input] if each.input >= 0 else -1
+        right[place] = hidden.get((each.input, each.word), known)
+    seen, at = np.unique([each.output for each in asked], return_inverse=True)
+    guesses = adversary.guess_names(seen, max(tops))[at]
+    found = (guesses == right[:, None]) & (right >= 0)[:, None]
+    return {f"top-{top} of {asked[0].kind}": int(found[:, :top].sum()) for top in tops}
 
 
 def _shares(
@@ -233,8 +269,10 @@ def _shares(
 
 def aligned(
     adversary: BayesAdversary, originals: Sequence[Any], released: Sequence[Any]
-) -> tuple[list[tuple[Ids, Ids] | None], int]:
-    """Return for each text the ids of its words and of their outputs, and the number of all words.
+) -> tuple[list[tuple[Ids, Ids] | None], list[_Marked], int]:
+    """Return the ids of the words of each text and of their outputs, and the number of all words.
+
+    Numbers and names come between, those that the space has and those that are drawn anew.
 
     Left out are words that the space lacks, and numbers and names that are drawn anew. The output
     is −1 where such a name or the like took the place of a word. None stands for a text whose
@@ -254,9 +292,9 @@ def aligned(
                 f"expected released sentences of the pool, got another one in row {row}; were the "
                 "texts released with this pool, without refill=?"
             )
-        return [(entries[entries >= 0], outputs[entries >= 0])], len(entries)
+        return [(entries[entries >= 0], outputs[entries >= 0])], [], len(entries)
     reader, pairs, misfits = RowReader(), list[tuple[Ids, Ids] | None](), list[int]()
-    running = 0
+    marked, running = list[_Marked](), 0
     for at, (text, release) in enumerate(zip(originals, released, strict=True)):
         before = reader.read(text)
         after = _like(before, release, reader)
@@ -267,6 +305,7 @@ def aligned(
         inputs, outputs = (look_up_rows([row], space) for row in (before, after))
         told = (inputs >= 0) & ~space.is_shape[inputs]
         pairs.append((inputs[told], outputs[told]))
+        marked += _marked(before, inputs, outputs, space)
         running += len(inputs)
     if len(misfits) > MISFITS * len(pairs):
         raise InvalidValueError(
@@ -282,7 +321,21 @@ def aligned(
             len(misfits),
             len(pairs),
         )
-    return pairs, running
+    return pairs, marked, running
+
+
+def _marked(row: Row | None, inputs: Ids, outputs: Ids, space: EmbeddingSpace) -> Iterator[_Marked]:
+    """Return the numbers and names of a row."""
+    if row is None:
+        return
+    for at, (word, given, drawn) in enumerate(
+        zip(row.words, inputs.tolist(), outputs.tolist(), strict=True)
+    ):
+        shape = space.words[given] if given >= 0 and space.is_shape[given] else "<name>"
+        kind = "names" if seems_name(word, row.before(at), at == 0) else None
+        kind = "numbers" if shape != "<name>" or any(map(str.isdigit, word)) else kind
+        if kind:
+            yield _Marked(kind, word.lower(), given, drawn)
 
 
 def _like(row: Row | None, release: Any, reader: RowReader) -> Row | None:

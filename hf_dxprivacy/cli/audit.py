@@ -239,7 +239,9 @@ def reconstruction(args: argparse.Namespace) -> None:
     the most probable word (Bayes' rule; exact for the exponential mechanisms hierarchical,
     calibrated, tem and krr, learned from draws for the others). "unchanged" is the share of words
     that stayed. Both are of the words that the space has, "counted" is their share of all words;
-    numbers and names that are drawn anew are left out. The texts must have been privatized without
+    numbers and names that are drawn anew are left out, and come in rows of their own: "of numbers"
+    (words with digits, addresses) and "of names" (words within sentences with a capital first),
+    whether the space has them or not. The texts must have been privatized without
     --oov drop. Of a release over a pool of sentences, by text and without --refill, the entry of
     each text is guessed instead.
     """
@@ -267,14 +269,35 @@ def reconstruction(args: argparse.Namespace) -> None:
     _show(args, results, "top-1")
     about = f"by one who knows how often each occurs in {args.prior or args.original}"
     say(f"top-1, top-10: share guessed right with one guess, with ten, {about}", more=True)
+    for epsilon in args.epsilon:
+        _say_guessed(results.where(epsilon=epsilon), "texts" if is_pool(args.space) else "words")
     told, of_all = (results.where(metric=name)[0] for name in ("unchanged", "counted"))
     about = f"all are shares of {told.repeats:,}"
     if is_pool(args.space):
         say(f"{about} texts that the encoder knows, {of_all.value:.1%} of the texts", more=True)
     else:
-        left = "left out are words that it lacks, and numbers and names, which are drawn anew"
+        left = "left out are words that it lacks; numbers and names have rows of their own"
         share = f"{of_all.value:.1%} of the {of_all.repeats:,} in the texts"
         say(f"{about} words that the space has, {share}; {left}", more=True)
+
+
+def _say_guessed(results: "Results", what: str) -> None:
+    """Say in plain words what an attacker gets with one guess."""
+    found = {result.metric: result.value for result in results}
+    right, stayed = found["top-1"], found["top-1, unchanged"]
+    of_these = f"; {stayed / right:.0%} of these never changed" if right else ""
+    kinds = ("numbers", "names")
+    others = [
+        f"{found[f'top-1 of {kind}']:.0%} of the {kind}"
+        for kind in kinds
+        if f"top-1 of {kind}" in found
+    ]
+    listed = f"; {' and '.join(others)}" * bool(others)
+    at = f"ε = {results[0].epsilon:g}"
+    say(
+        f"{at}: with one guess an attacker gets {right:.0%} of the {what}{of_these}{listed}",
+        more=True,
+    )
 
 
 def _laws_and_prior(args: argparse.Namespace, known: list[str]) -> tuple[list[Any], dict[str, int]]:
@@ -286,6 +309,7 @@ def _laws_and_prior(args: argparse.Namespace, known: list[str]) -> tuple[list[An
     from hf_dxprivacy.text import RowReader
 
     make: Callable[..., Any]
+    counts, others = Counter[str](), Counter[str]()
     if is_pool(args.space):
         if args.bigrams or args.language_model is not None:
             raise UsageError(
@@ -297,8 +321,10 @@ def _laws_and_prior(args: argparse.Namespace, known: list[str]) -> tuple[list[An
     else:
         space, options = load_space(args)
         make, read = partial(create_mechanism, space=space), RowReader().read_text
-        ids = (row for text in known for row in look_up_rows([read(text)], space).tolist())
-        counts = Counter(space.words[row] for row in ids if row >= 0 and not space.is_shape[row])
+        for row in map(read, known):
+            for word, at in zip(row.words, look_up_rows([row], space).tolist(), strict=True):
+                told = at >= 0 and not space.is_shape[at]
+                (counts if told else others)[space.words[at] if told else word] += 1
     with usage():
         laws = [make(args.mechanism, epsilon=epsilon, **options) for epsilon in args.epsilon]
     exact = all(isinstance(getattr(law, "mechanism", law), ExactMechanism) for law in laws)
@@ -307,7 +333,8 @@ def _laws_and_prior(args: argparse.Namespace, known: list[str]) -> tuple[list[An
         share = f"{sum(prior.values()) / counts.total():.1%} of all occurrences"
         told = f"{len(prior):,} of {len(counts):,}, which are {share}"
         say(f"the most frequent {told}, are guessed, others never; --words N takes more")
-    return laws, prior
+    # Numbers and names that the space lacks, which are guessed for rows of their own.
+    return laws, {**others, **prior}
 
 
 def _language_model(name: str) -> "MaskedWordModel":

@@ -69,6 +69,11 @@ def privatize_arguments(parser: argparse.ArgumentParser) -> None:
         "ALL OTHERS AS THEY ARE; repeat it for several (all roles)"
     )
     add("--role", action="append", dest="roles", metavar="NAME", help=about)
+    about = (
+        "with a path: leave calls of tools AS THEY ARE, which otherwise are refused if they hold "
+        "strings that no path leads to"
+    )
+    add("--keep-calls", action="store_true", help=about)
     add("--format", choices=FORMATS, help="format of INPUT, if its name does not tell")
     add("--delimiter", metavar="C", help="what separates the fields of csv or tsv, if not , or tab")
     add("--no-quotes", action="store_true", help="a quote in csv or tsv is a letter like any other")
@@ -255,9 +260,9 @@ def _check_options(args: argparse.Namespace, by_sentence: bool) -> None:
 
 def _summarize(args: argparse.Namespace, outcome: "Outcome", privatizer: "TextsPrivatizer") -> None:
     """Say what was written, what became of the words, what is in clear, and what to do next."""
-    from hf_dxprivacy.errors import is_plain
-    from hf_dxprivacy.files import job
+    from hf_dxprivacy.hub.released_dataset import said_of_left
     from hf_dxprivacy.privatizers.batch import WordCounts
+    from hf_dxprivacy.privatizers.nested import left_in_clear
     from hf_dxprivacy.privatizers.text_privatizer import NOTED_SHARE
 
     counts = outcome.counts
@@ -284,14 +289,13 @@ def _summarize(args: argparse.Namespace, outcome: "Outcome", privatizer: "TextsP
     if not args.quiet:
         say(f"{written} written to {where}")
         say(f"{found} (private counts, for you only: no part of the release)", more=True)
+        if isinstance(counts, WordCounts) and (total := counts.capitalized):
+            names = f"of {total:,} capitalized word{'s' * (total > 1)} within sentences"
+            say(f"{names} {counts.capitalized_unchanged:,} came out as they were", more=True)
         if bound := _bound_of_rows(args, outcome, privatizer):
             say(bound, more=True)
-        if outcome.in_clear:
-            names = [*map(repr, filter(is_plain, outcome.in_clear))]
-            hidden, more = len(outcome.in_clear) - len(names), len(outcome.in_clear) == job.NAMED
-            names += [f"{hidden} not named, as that may be text"] * (hidden > 0) + ["…"] * more
-            columns = "columns" if len(outcome.in_clear) > 1 else "column"
-            say(f"IN CLEAR, without any guarantee: {columns} {', '.join(names)}", more=True)
+        if clear := _in_clear(outcome):
+            say(f"IN CLEAR, without any guarantee: {clear}", more=True)
         if attack := _attack(args, privatizer.epsilon):
             say(f"next, see what an attacker guesses: {attack}", more=True)
         if args.report is not None and args.output != "-":
@@ -299,11 +303,28 @@ def _summarize(args: argparse.Namespace, outcome: "Outcome", privatizer: "TextsP
             sent = shlex.join([PROGRAM, "push", args.output, *named])
             sent += " NAMESPACE/NAME --license ID"
             say(f"next, to publish it with a card: {sent}", more=True)
+    left = left_in_clear(counts.left) | {"texts_of_roles": {}}
+    if clear := ", ".join(said_of_left(left)):
+        say(f"warning: RELEASED AS THEY ARE: {clear}; remove them first, or name paths to them")
     if counts.unknown_share > NOTED_SHARE:
         say(
             f"warning: {counts.unknown_share:.0%} of the {what}, and {come_out} come out as "
             "arbitrary ones. Is this English? If not, choose a --space for its language"
         )
+
+
+def _in_clear(outcome: "Outcome") -> str:
+    """Say what was written as it is: columns, and what messages leave."""
+    from hf_dxprivacy.errors import is_plain
+    from hf_dxprivacy.files.job import NAMED
+    from hf_dxprivacy.hub.released_dataset import said_of_left
+    from hf_dxprivacy.privatizers.nested import left_in_clear
+
+    names = [*map(repr, filter(is_plain, outcome.in_clear))]
+    hidden, more = len(outcome.in_clear) - len(names), len(outcome.in_clear) == NAMED
+    names += [f"{hidden} not named, as that may be text"] * (hidden > 0) + ["…"] * more
+    columns = [f"column{'s' * (len(outcome.in_clear) > 1)} {', '.join(names)}"] * bool(names)
+    return "; ".join([*columns, *said_of_left(left_in_clear(outcome.counts.left))])
 
 
 def _bound_of_rows(
@@ -371,7 +392,7 @@ def _columns(
     from hf_dxprivacy.privatizers.nested import text_paths
 
     with usage():
-        columns, paths = text_paths(text, args.roles)
+        columns, paths = text_paths(text, args.roles, args.keep_calls)
         outputs, _ = text_paths(output, None)
     if paths and source.kind in ("csv", "tsv", "txt"):
         raise UsageError(
@@ -397,6 +418,7 @@ def _sentence_privatizer(args: argparse.Namespace, columns: "Columns") -> "Texts
             text_column=args.text_column,
             output_column=columns.output,
             roles=args.roles,
+            keep_calls=args.keep_calls,
             label_column=args.label_column,
             refill=args.refill,
             language=args.language,
@@ -420,6 +442,7 @@ def _word_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPriv
             text_column=args.text_column,
             output_column=columns.output,
             roles=args.roles,
+            keep_calls=args.keep_calls,
             segmenter=args.segmenter,
             stopwords=stopwords,
             oov=args.oov,

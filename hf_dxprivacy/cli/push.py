@@ -138,7 +138,8 @@ def _release(args: argparse.Namespace, path: Path, is_file: bool) -> "ReleasedDa
         with usage():
             made = load_privatizer(args.privatizer).dataset_card(load_from_disk(path), **about)
     names = [f"{name!r} (the ORIGINAL text)" for name in made.original_columns]
-    if names := [*names, *map(repr, made.columns_in_clear)]:
-        what = "columns" if len(names) > 1 else "column"
-        say(f"IN CLEAR, without any guarantee: {what} {', '.join(names)}")
+    names += map(repr, made.columns_in_clear)
+    columns = [f"column{'s' * (len(names) > 1)} {', '.join(names)}"] * bool(names)
+    if clear := [*columns, *made.left_in_clear]:
+        say(f"IN CLEAR, without any guarantee: {'; '.join(clear)}")
     return made

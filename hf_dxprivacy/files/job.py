@@ -31,7 +31,7 @@ from hf_dxprivacy.files.readers import Reader
 from hf_dxprivacy.files.text_rows import Batch
 from hf_dxprivacy.files.writers import write_rows
 from hf_dxprivacy.hub.artifact import bind
-from hf_dxprivacy.privatizers import text_privatizer
+from hf_dxprivacy.privatizers import nested, text_privatizer
 from hf_dxprivacy.privatizers.batch import TextCounts, WordCounts
 from hf_dxprivacy.privatizers.claim import claim_of
 from hf_dxprivacy.privatizers.dataset_formats import (
@@ -40,7 +40,7 @@ from hf_dxprivacy.privatizers.dataset_formats import (
     bare_type,
     released_metadata,
 )
-from hf_dxprivacy.privatizers.nested import none_covered
+from hf_dxprivacy.privatizers.nested import left_in_clear, none_covered
 from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
@@ -89,7 +89,8 @@ def privatize_rows(
     """Read all rows, replace their texts and write them, in order.
 
     Neither the batch size nor the number of processes changes a seeded result. The caller has to
-    warn of a large `Outcome.counts.unknown_share`; the privatizer itself does not, in any process.
+    warn of a large `Outcome.counts.unknown_share` and of what `Outcome.counts.left` counts; the
+    privatizer itself does not, in any process.
 
     Args:
         privatizer: The privatizer; its columns must be those that the reader was opened with.
@@ -173,13 +174,15 @@ def _merged(batch: Batch, released: Cells, schema: pa.Schema | None) -> Batch:
 
 @contextmanager
 def _unwarned() -> Iterator[None]:
-    logger = logging.getLogger(text_privatizer.__name__)
-    before = logger.level
-    logger.setLevel(logging.ERROR)
+    loggers = [logging.getLogger(each.__name__) for each in (text_privatizer, nested)]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 def _privatized(privatizer: TextsPrivatizer, cells: Cells, row: int) -> Released:
@@ -301,8 +304,10 @@ def run_report(
     for library in LIBRARIES:
         with suppress(metadata.PackageNotFoundError):  # another build, such as faiss-gpu
             versions[library] = metadata.version(library)
+    nested = privatizer.text_paths != privatizer.text_columns
     report = {
         **claim_of(privatizer),
+        **({"left_in_clear": left_in_clear(outcome.counts.left)} if nested else {}),
         "released": released,
         "rows": outcome.rows,
         **_counted(outcome.counts),
@@ -320,6 +325,8 @@ def _counted(counts: Counts) -> dict[str, Any]:
             "drawn_unchanged": counts.unchanged,
             "out_of_vocabulary": counts.out_of_vocabulary,
             "kept": counts.kept,
+            "capitalized_within_sentences": counts.capitalized,
+            "capitalized_drawn_unchanged": counts.capitalized_unchanged,
         }
         return {"words": {"note": COUNTS_ARE_PRIVATE, **found, **unknown}}
     note = COUNTS_ARE_PRIVATE.replace("of words", "and distances")

@@ -11,7 +11,7 @@ from hf_dxprivacy.files.readers import Columns, Input, open_reader
 from hf_dxprivacy.files.text_rows import DELIMITERS
 from hf_dxprivacy.hub import ReleasedDataset, atomic_write
 from hf_dxprivacy.hub.artifact import read_json, require_unaltered, to_json
-from hf_dxprivacy.hub.released_dataset import CLAIMED, DATA, SHOWN_ROWS, Part, sha256_of
+from hf_dxprivacy.hub.released_dataset import CLAIMED, DATA, OPTIONAL, SHOWN_ROWS, Part, sha256_of
 
 AGAIN = "privatize once more with --report, and publish that output only"
 _GZIP = b"\x1f\x8b"
@@ -111,7 +111,7 @@ def _claim(path: Path, report: Path) -> tuple[dict[str, Any], Mapping[str, Any]]
             f"{report}: it names no file, so it may be {why}, or of an older version; {AGAIN}"
         )
     _require_digest(path, found, file["sha256"])
-    if missing := sorted({*CLAIMED} - {"pool", *content}):
+    if missing := sorted({*CLAIMED} - OPTIONAL - {*content}):
         raise ArtifactError(f"{report}: missing {', '.join(missing)}; the report was altered")
     claim = {name: content[name] for name in CLAIMED if name in content}
     return claim, file

@@ -41,7 +41,10 @@ CLAIMED = (
     "pool",
     "options",
     "privatized",
+    "left_in_clear",
 )
+# What of these a claim need not have.
+OPTIONAL = {"pool", "left_in_clear"}
 
 # Among the licences of the parts of a pool: that of a part which states none.
 UNKNOWN = "unknown"
@@ -125,6 +128,11 @@ class ReleasedDataset(Publishable):
         """Columns that are released as they were, without any guarantee; no text of them."""
         others = {*self.claim["privatized"], *self.original_columns}
         return [name for name in self.columns if name not in others]
+
+    @property
+    def left_in_clear(self) -> list[str]:
+        """What messages in columns of chats leave in clear, with its numbers, in words."""
+        return said_of_left(self.claim.get("left_in_clear", {}))
 
     @property
     def space_licences(self) -> list[str]:
@@ -270,7 +278,9 @@ class ReleasedDataset(Publishable):
                 f"became constants such as <{redacted[0]}>; what was missed is a word as any other."
             )
         if nested:
-            found.append(f"All else in {_quoted([*nested])} is in clear.")
+            among = f": {'; '.join(self.left_in_clear)}, and all other fields"
+            more = among * bool(self.left_in_clear)
+            found.append(f"All else in {_quoted([*nested])} is in clear{more}.")
         if "slot" in what:
             found.append("Every other word is in clear.")
         if options.get("stopwords"):
@@ -394,6 +404,29 @@ def require_released(
 def _originals(columns: Iterable[str], released: Mapping[str, str]) -> list[str]:
     # Texts at a path are replaced in place.
     return [name for name in columns if name in released.values() and name not in released]
+
+
+def said_of_left(counts: Mapping[str, Any]) -> list[str]:
+    """Return what is left in clear in words, from the counts in a claim, without what is none.
+
+    Raises:
+        InvalidValueError: If the counts are of another form.
+    """
+    try:
+        calls, texts = counts.get("calls_of_tools", 0), counts.get("texts_of_roles", {})
+        total, others = sum(texts.values()), counts.get("other_strings", 0)
+        words = f"({counts.get('words_of_these', 0):,} words)"
+        roles = f"role{'s' * (len(texts) > 1)} {', '.join(texts)} {words}"
+        said = {
+            f"{calls:,} call{'s' * (calls > 1)} of tools": calls,
+            f"{total:,} text{'s' * (total > 1)} of the {roles}": total,
+            f"{others:,} without a text, but with other strings": others,
+        }
+    except (AttributeError, TypeError, ValueError):
+        raise InvalidValueError(
+            "expected left_in_clear to be counts; take a report as it was written"
+        ) from None
+    return [text for text, count in said.items() if count]
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -1,12 +1,14 @@
 """Encoded columns: words, vocabulary ids and per-word actions of the rows of a batch."""
 
 from abc import abstractmethod
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import accumulate, chain, compress, pairwise
 from numbers import Integral
+from operator import not_
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.budget import EVERYBODY, Account, BudgetUnit, Expense
-from hf_dxprivacy.privatizers.nested import NestedRow, flat
+from hf_dxprivacy.privatizers.nested import Left, NestedRow, count_left, flat
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import (
@@ -26,6 +28,7 @@ from hf_dxprivacy.text import (
     case_pattern,
     is_missing,
     plain_apostrophes,
+    seems_name,
 )
 
 OutOfVocabulary = Literal["centroid", "drop", "keep"]
@@ -44,12 +47,19 @@ class WordCounts:
         unchanged: Perturbed, and the same word came out.
         out_of_vocabulary: Not in the space; treated as ``oov=`` says.
         kept: Released as they are because the caller asked for it (stop words, words of no slot).
+        capitalized: Within sentences and with a capital first, as names are; "I" is left out.
+        capitalized_unchanged: Of these, how many came out as they were, but for letter case,
+            accents and "'s".
+        left: What messages leave as it is beside these words; it shows in the release.
     """
 
     replaced: int = 0
     unchanged: int = 0
     out_of_vocabulary: int = 0
     kept: int = 0
+    capitalized: int = 0
+    capitalized_unchanged: int = 0
+    left: Left = field(default_factory=Counter)
 
     def __add__(self, other: "WordCounts") -> "WordCounts":
         names = [field.name for field in fields(self)]
@@ -79,17 +89,20 @@ class TextCounts:
         total: What was looked up: the texts, or their sentences.
         unknown: How many of these the encoder has nothing for.
         cosines: How many of the others have which cosine to their entry, by bins of 0.01.
+        left: As of `WordCounts`.
     """
 
     texts: int = 0
     total: int = 0
     unknown: int = 0
     cosines: tuple[int, ...] = (0,) * BINS
+    left: Left = field(default_factory=Counter)
 
     def __add__(self, other: "TextCounts") -> "TextCounts":
         cosines = tuple(a + b for a, b in zip(self.cosines, other.cosines, strict=True))
         texts, total = self.texts + other.texts, self.total + other.total
-        return TextCounts(texts, total, self.unknown + other.unknown, cosines)
+        unknown, left = self.unknown + other.unknown, self.left + other.left
+        return TextCounts(texts, total, unknown, cosines, left)
 
     @property
     def unknown_share(self) -> float:
@@ -182,6 +195,11 @@ class EncodedColumn:
     @abstractmethod
     def contents(self) -> Iterator[Sequence[str]]:
         """Return the content of each row to which seeded noise is bound, beside its index."""
+
+    @property
+    def left(self) -> Left:
+        """What messages leave as it is beside their texts."""
+        return count_left(self.rows)
 
     @property
     def inputs(self) -> Ids:
@@ -381,14 +399,44 @@ class EncodedText(EncodedColumn):
             rendered: (V,) rows of the vocabulary that are released as random words.
         """
         inputs = self.inputs
-        same = outputs == inputs
-        unchanged = int(same.sum() if rendered is None else (same & ~rendered[outputs]).sum())
+        unchanged = int(_unchanged(inputs, outputs, rendered).sum())
         return WordCounts(
             replaced=int((inputs >= 0).sum()) - unchanged,
             unchanged=unchanged,
             out_of_vocabulary=int(((self.ids < 0) & ~self.passed_through).sum()),
             kept=int(self.passed_through.sum()),
         )
+
+    def capitalized(
+        self, outputs: Ids, rendered: Mask | None, released: Sequence[Sequence[str | None]]
+    ) -> dict[str, int]:
+        """Count the words within sentences with a capital first, and those that came out.
+
+        Args:
+            outputs: As for `counts`.
+            rendered: As for `counts`.
+            released: For each row the words that are released.
+        """
+        same = np.zeros(len(self.words), dtype=np.bool_)
+        same[self.perturbed] = _unchanged(self.inputs, outputs, rendered)
+        texts = [text for text in flat(self.rows) if text is not None]
+        starts = [*accumulate(map(len, texts), initial=0)]
+        shown = [*chain.from_iterable(released)]
+        total = unchanged = 0
+        for at in compress(range(len(shown)), map(not_, map(str.islower, self.words))):
+            text = bisect_right(starts, at) - 1
+            place, word = at - starts[text], self.words[at]
+            if seems_name(word, texts[text].before(place), place == 0):
+                total += 1
+                # An entry is the word itself but for letter case, accents and "'s".
+                unchanged += same[at] or (shown[at] or "").casefold() == word.casefold()
+        return {"capitalized": total, "capitalized_unchanged": int(unchanged)}
+
+
+def _unchanged(inputs: Ids, outputs: Ids, rendered: Mask | None) -> Mask:
+    """Tell which inputs came out as the same word, and not as a random one of their shape."""
+    same: Mask = outputs == inputs
+    return same if rendered is None else same & ~rendered[outputs]
 
 
 def _visible_text(text: TextRow, shown: Sequence[Any]) -> list[Any]:

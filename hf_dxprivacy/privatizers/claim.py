@@ -1,6 +1,7 @@
 """What is claimed of a release, and the released dataset with its card."""
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -13,7 +14,14 @@ from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, a_kind
 from hf_dxprivacy.hub import ReleasedDataset, cards, is_builtin
 from hf_dxprivacy.hub.released_dataset import DATA, SHOWN_ROWS, UNKNOWN, Part, require_released
 from hf_dxprivacy.privatizers.fingerprint import D, strip_traces
-from hf_dxprivacy.privatizers.nested import EACH, TextPath, none_covered
+from hf_dxprivacy.privatizers.nested import (
+    EACH,
+    Left,
+    TextPath,
+    count_left,
+    left_in_clear,
+    none_covered,
+)
 from hf_dxprivacy.text import plain_apostrophes
 from hf_dxprivacy.text.refill import masked
 from hf_dxprivacy.text.segmenters import WORDS
@@ -125,6 +133,8 @@ def card_of(
             f"the column {', '.join(map(repr, media))} may refer to files of this machine; leave "
             "it out with remove_columns"
         )
+    if any(EACH in path for path in claim["privatized"].values()):
+        claim["left_in_clear"] = _left_in_clear(privatizer, splits.values())
     parts = {name: _part(name, rows) for name, rows in splits.items()}
     first = next(iter(splits.values()))
     examples = first.select(range(min(SHOWN_ROWS, len(first)))).data.to_pylist()
@@ -229,13 +239,24 @@ def _looked_at(
         labels = [*map(str, rows.select_columns([column])[:][column])]
     if EACH not in path:
         return cells, labels
-    reader = TextPath(path, privatizer.roles)
+    reader = TextPath(path, privatizer.roles, None)
     read = [reader.read(str, cell) for cell in cells]
     if reader.left and not reader.covered:
         raise none_covered(path, privatizer.roles or (), f"{reader.left} texts that were looked at")
     texts = [[] if row is None else row.texts for row in read]
     labels = [label for row, label in zip(texts, labels, strict=True) for _ in row]
     return [*chain.from_iterable(texts)], labels
+
+
+def _left_in_clear(privatizer: "Privatizer", splits: "Iterable[Dataset]") -> dict[str, Any]:
+    """Count what messages leave in clear, in all released rows."""
+    left: Left = Counter()
+    for name, path in privatizer.released_columns.items():
+        for rows in splits if EACH in path else ():
+            reader = TextPath(path, privatizer.roles, None)
+            cells = rows.select_columns([name]) if name in rows.column_names else ()
+            left += count_left(reader.read(str, cell[name]) for cell in cells)
+    return left_in_clear(left)
 
 
 def _foreign(

@@ -81,6 +81,7 @@ class EncodedSentences(EncodedColumn):
             total=len(self.ids),
             unknown=int((self.ids < 0).sum()),
             cosines=tuple(np.bincount(bins, minlength=BINS).tolist()),
+            left=self.left,
         )
 
     def contents(self) -> Iterator[Sequence[str]]:

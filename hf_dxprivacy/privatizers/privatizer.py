@@ -166,14 +166,15 @@ class Privatizer(SetOnce, Publishable, Shown):
         output_column: str | Sequence[str] | None,
         user_column: str | None,
         roles: str | Sequence[str] | None,
+        keep_calls: bool,
     ) -> None:
         """Check and set the columns of a privatizer of texts, after `_set_up`."""
         names = column_names("text_column", text_column)
-        self.text_columns, self._paths = text_paths(names, roles)
+        self.text_columns, self._paths = text_paths(names, roles, keep_calls)
         if output_column is None:
             self.output_columns = self.text_columns
         else:
-            outputs = column_names("output_column", output_column, len(names))
+            outputs = column_names("output_column", output_column, len(self.text_columns))
             for output, column in zip(outputs, self.text_columns, strict=True):
                 path = self._paths.get(column)
                 if path is not None and output not in (column, str(path)):
@@ -196,7 +197,7 @@ class Privatizer(SetOnce, Publishable, Shown):
     @property
     def roles(self) -> tuple[str, ...] | None:
         """The roles whose texts are privatized, where a column holds messages; None for all."""
-        return next((path.roles for path in self._paths.values()), None)
+        return next((path.roles for path in self._paths.values() if path.roles), None)
 
     @property
     def text_paths(self) -> tuple[str, ...]:
@@ -438,7 +439,7 @@ class Privatizer(SetOnce, Publishable, Shown):
             force_download: Fetch again what the cache has.
             **arguments: With a space, as for the class; ``epsilon=`` or ``local_epsilon=`` is
                 required. With a privatizer, which has its own ε and logs it: ``text_column``,
-                ``output_column``, ``roles``, ``memoize``, ``user_column``, ``key``,
+                ``output_column``, ``roles``, ``keep_calls``, ``memoize``, ``user_column``, ``key``,
                 ``is_split_into_words``, ``mask_column`` and ``spans_column`` for texts,
                 ``ids_column`` and ``tokenizer`` (by default the one that it was saved with) for
                 tokens, ``seed``, ``device`` and ``budget`` for both.

@@ -61,6 +61,7 @@ class SentencePrivatizer(Privatizer):
             as for `DxPrivatizer`; each message of a chat is one text then.
         output_column: Where the result goes; by default the text columns are overwritten.
         roles: As for `DxPrivatizer`.
+        keep_calls: As for `DxPrivatizer`.
         label_column: A column with a public label of each row, such as its topic, which is
             released beside the text: a text becomes a sentence of its label. The pool has to know
             the labels of its sentences. Texts are hidden among those of one label, not among all.
@@ -85,7 +86,7 @@ class SentencePrivatizer(Privatizer):
     _owner = "SentencePrivatizer"
     _derived: ClassVar[tuple[str, ...]] = (*Privatizer._derived, "_parts")
     _runtime_arguments: ClassVar[tuple[str, ...]] = (
-        *("text_column", "output_column", "roles", "seed", "device"),
+        *("text_column", "output_column", "roles", "keep_calls", "seed", "device"),
         *("memoize", "user_column", "key", "budget"),
     )
 
@@ -100,6 +101,7 @@ class SentencePrivatizer(Privatizer):
         text_column: str | Sequence[str] = "text",
         output_column: str | Sequence[str] | None = None,
         roles: str | Sequence[str] | None = None,
+        keep_calls: bool = False,
         label_column: str | None = None,
         refill: bool = False,
         language: str = "en",
@@ -138,7 +140,7 @@ class SentencePrivatizer(Privatizer):
         self.language = language
         if unit == "sentence":
             split_sentences("", language)
-        self._set_columns(text_column, output_column, user_column, roles)
+        self._set_columns(text_column, output_column, user_column, roles, keep_calls)
         self.refill = refill
         self.label_column = label_column
         if label_column is not None:

@@ -81,6 +81,8 @@ class DxPrivatizer(Privatizer):
             are overwritten. What a path leads to is replaced in place.
         roles: With a path, the roles whose texts are privatized, as the data name them in "role" or
             "from": ("user",). All others are released as they are. None for all roles.
+        keep_calls: With a path, release calls of tools as they are. By default those that hold
+            strings, such as arguments, are refused, but what a path of its own leads to.
         segmenter: What splits texts: "words" at spaces and punctuation, so that a clause of Chinese
             is one word; "jieba" runs of Chinese characters too, with the extra ``chinese``. Where a
             word ends then depends on what is beside it; see docs/languages.md.
@@ -114,7 +116,7 @@ class DxPrivatizer(Privatizer):
 
     _owner = "DxPrivatizer"
     _runtime_arguments: ClassVar[tuple[str, ...]] = (
-        *("text_column", "output_column", "roles", "seed", "device"),
+        *("text_column", "output_column", "roles", "keep_calls", "seed", "device"),
         *("memoize", "user_column", "key", "budget", "is_split_into_words"),
     )
     _derived = (*Privatizer._derived, "_reader", "_inputs", "_types", "_seen")
@@ -135,6 +137,7 @@ class DxPrivatizer(Privatizer):
         text_column: str | Sequence[str] = "text",
         output_column: str | Sequence[str] | None = None,
         roles: str | Sequence[str] | None = None,
+        keep_calls: bool = False,
         segmenter: str = WORDS,
         stopwords: str | Iterable[str] | None = None,
         oov: OutOfVocabulary = "centroid",
@@ -157,7 +160,7 @@ class DxPrivatizer(Privatizer):
         noise = noise_source(seed, memoize, key)
         given = space, mechanism, epsilon, options, device, noise, budget
         self._set_up(*given, ("word", "user"), local_epsilon)
-        self._set_columns(text_column, output_column, user_column, roles)
+        self._set_columns(text_column, output_column, user_column, roles, keep_calls)
         self.is_split_into_words = is_split_into_words
         if segmenter != WORDS:
             self._segmenter = identity(segmenter)
@@ -343,7 +346,7 @@ class DxPrivatizer(Privatizer):
             BudgetExceededError: If the budget does not suffice. Nothing is released then.
             InvalidTypeError: If it is neither, or one of them is neither text, tokens nor missing.
         """
-        released, _ = self.privatize_counted(as_cells(texts))
+        released = self._privatized(as_cells(texts), None, None, None)
         return released[0] if isinstance(texts, str) else released
 
     def privatize_counted(
@@ -360,14 +363,20 @@ class DxPrivatizer(Privatizer):
         Returns:
             The released cells and the counts. Only the cells are covered by the guarantee.
         """
-        self._require_no_columns("user_column")
         counts: list[WordCounts] = []
-        if column is None:
-            column = str(self._paths.get(self.text_columns[0], self.text_columns[0]))
+        return self._privatized(cells, column, keys, counts.append), counts[0]
+
+    def _privatized(
+        self,
+        cells: Sequence[Any],
+        column: str | None,
+        keys: Sequence[int] | None,
+        on_counts: Callable[[WordCounts], None] | None,
+    ) -> list[Cell]:
+        self._require_no_columns("user_column")
         with no_collection():
-            columns = [self._encode(column, cells, RowIds(keys), None)]
-            released = self._release(columns, counts.append)
-        return released[self.output_columns[0]], counts[0]
+            encoded = self._encode(column or self.text_paths[0], cells, RowIds(keys), None)
+            return self._release([encoded], on_counts)[self.output_columns[0]]
 
     def _encode(
         self,
@@ -434,11 +443,13 @@ class DxPrivatizer(Privatizer):
                 result[self._mask_columns[at]] = column.slot_masks(words)
             if self._spans_columns:
                 result[self._spans_columns[at]] = column.slot_spans(words)
-            counts = column.counts(outputs, space.is_shape if space.shapes else None)
+            rendered = space.is_shape if space.shapes else None
+            counts = column.counts(outputs, rendered)
             self._seen[0] += counts.replaced + counts.unchanged + counts.out_of_vocabulary
             self._seen[1] += counts.out_of_vocabulary
             if on_counts is not None:
-                on_counts(counts)
+                names = column.capitalized(outputs, rendered, words)
+                on_counts(replace(counts, left=column.left, **names))
         looked_up, unknown, warned = self._seen
         if not warned and looked_up >= NOTED_WORDS and unknown > NOTED_SHARE * looked_up:
             self._seen[2] = True

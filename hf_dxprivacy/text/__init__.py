@@ -13,7 +13,7 @@ from hf_dxprivacy.text.segmentation import (
     is_missing,
     plain_apostrophes,
 )
-from hf_dxprivacy.text.shapes import shape_of
+from hf_dxprivacy.text.shapes import seems_name, shape_of
 from hf_dxprivacy.text.stopwords import stop_words
 from hf_dxprivacy.text.token_vocabulary import TokenVocabulary
 
@@ -30,6 +30,7 @@ __all__ = [
     "case_pattern",
     "is_missing",
     "plain_apostrophes",
+    "seems_name",
     "shape_of",
     "stop_words",
 ]

@@ -49,6 +49,9 @@ _PATTERNS = tuple(
 )
 _SENTENCE_END = re.compile(r"[.!?:;…\n\r\"“”„«»(\[。！？：；（「『]")
 
+# How "I" and "I'm" begin.
+_I = ("I", "I'", "I’")
+
 _LETTERS, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "0123456789"
 _NAMES = Path(__file__).with_name("names.txt")
 
@@ -72,9 +75,16 @@ def shape_of(word: str, before: str, first: bool) -> str | None:
             return shape
     if "_" in word:
         return "<handle>"
-    if word[:1].isupper() and not first and not _SENTENCE_END.search(before):
-        return "<name>"
-    return None
+    return "<name>" if _within_sentence(word, before, first) else None
+
+
+def seems_name(word: str, before: str, first: bool) -> bool:
+    """Tell whether a word has a capital first, starts no sentence, and is not "I"."""
+    return word[:2] not in _I and _within_sentence(word, before, first)
+
+
+def _within_sentence(word: str, before: str, first: bool) -> bool:
+    return word[:1].isupper() and not first and not _SENTENCE_END.search(before)
 
 
 def render(shape: str, uniforms: Uniforms) -> str:

@@ -21,6 +21,8 @@ from hf_dxprivacy import (
 )
 from hf_dxprivacy.cli.main import main
 from hf_dxprivacy.distributed.rows import Job
+from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.files.released_file import released_dataset
 from hf_dxprivacy.slots import ContentWordSelector
 from small_pools import SENTENCES, small_pool
 
@@ -163,7 +165,8 @@ def test_json_in_columns_stays_json(
     path = str(_tools(tmp_path))
     data = load_dataset("json", data_files=path, split="train", cache_dir=str(tmp_path / "cache"))
     assert "Json" in str(data.features)
-    privatizer = DxPrivatizer(euclidean_space, "tem", 1e-6, text_column=PATH, seed=SEED)
+    options: dict[str, Any] = {"text_column": PATH, "seed": SEED, "keep_calls": True}
+    privatizer = DxPrivatizer(euclidean_space, "tem", 1e-6, **options)
     released = data.with_format(fmt).map(privatizer, batched=True, with_indices=True)
     released = released.with_format(None)
     assert released.features == data.features
@@ -231,9 +234,9 @@ def test_a_file_without_a_text_of_the_roles_is_not_written(
 
 @pytest.mark.slow
 def test_processes_and_batches_do_not_change_a_seeded_release(stored: Path, tmp_path: Path) -> None:
-    source, released = _tools(tmp_path), []
+    source, released, common = _tools(tmp_path), [], ["--seed", str(SEED), "--keep-calls"]
     for more in (["--num-proc", "2", "--batch-size", "2"], ["--batch-size", "1"], []):
-        assert run(stored, source, tmp_path / "out.jsonl", "--seed", str(SEED), *more) == 0
+        assert run(stored, source, tmp_path / "out.jsonl", *common, *more) == 0
         released.append((tmp_path / "out.jsonl").read_bytes())
     assert released[0] == released[1] == released[2] != source.read_bytes()
 
@@ -285,12 +288,82 @@ def test_json_in_parquet_goes_through_the_program(stored: Path, tmp_path: Path) 
         pytest.skip("this version of datasets has no Json")
     source = Dataset.from_json(str(_tools(tmp_path)), cache_dir=str(tmp_path / "cache"))
     source.to_parquet(tmp_path / "x.parquet")
-    assert run(stored, tmp_path / "x.parquet", tmp_path / "out.parquet", "--role", "user") == 0
+    options = "--role", "user", "--keep-calls"
+    assert run(stored, tmp_path / "x.parquet", tmp_path / "out.parquet", *options) == 0
     released = Dataset.from_parquet(str(tmp_path / "out.parquet"), cache_dir=str(tmp_path / "c"))
     for before, after in zip(source["messages"], released["messages"], strict=True):
         after = [m if isinstance(m, dict) else json.loads(m) for m in after]
         assert after[1:] == before[1:]
         assert after[0].keys() == before[0].keys()
+
+
+def _said_of_tools(names: str) -> list[dict[str, Any]]:
+    """Return a chat in which the names of a user come again in a call, a result and an answer."""
+    return [
+        {"role": "system", "content": "Be short."},
+        {"role": "user", "content": f"Where does {names} live?"},
+        {"role": "assistant", "content": None, "tool_calls": [
+            {"id": "c1", "function": {"name": "find", "arguments": f'{{"who": "{names}"}}'}}]},
+        {"role": "tool", "content": f"{names} lives in Ohio", "tool_call_id": "c1"},
+        {"role": "assistant", "content": f"{names} lives in Ohio."},
+    ]  # fmt: skip
+
+
+IN_CLEAR = "2 calls of tools; 6 texts of the roles system, tool, assistant (24 words)"
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_what_a_chat_with_tools_leaves_in_clear_is_named_and_counted(
+    kind: str, processes: int, stored: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rows = Dataset.from_list([{"id": 1, "messages": _said_of_tools("Ann Bell")}] * 2)
+    source, out = tmp_path / f"x.{kind}", tmp_path / f"out.{kind}"
+    (rows.to_json if kind == "jsonl" else rows.to_parquet)(source)
+    common = "--role", "user", "--num-proc", str(processes), "--batch-size", "1", "--report"
+    assert run(stored, source, out, *common) == 1
+    assert "a call of a tool with strings" in capfd.readouterr().err
+    assert not out.exists()
+    assert run(stored, source, out, *common, "--keep-calls") == 0
+    printed = capfd.readouterr().err
+    assert f"IN CLEAR, without any guarantee: column 'id'; {IN_CLEAR}\n" in printed
+    assert printed.count("RELEASED AS THEY ARE") == 1
+    assert "warning: RELEASED AS THEY ARE: 2 calls of tools;" in printed
+    assert "of 4 capitalized words within sentences" in printed
+    report = json.loads((tmp_path / f"out.{kind}.report.json").read_text())
+    counts = {"calls_of_tools": 2, "texts_of_roles": {"system": 2, "tool": 2, "assistant": 2}}
+    counts |= {"words_of_these": 24, "other_strings": 0}
+    assert report["left_in_clear"] == counts
+    card = released_dataset(out, license="cc0-1.0")
+    card.save_pretrained(tmp_path / "card")
+    assert f"All else in 'messages' is in clear: {IN_CLEAR}" in str(card)
+    assert json.loads((tmp_path / "card" / "guarantee.json").read_text())["left_in_clear"] == counts
+    assert run(stored, source, out, *common, "--keep-calls", "--quiet") == 0
+    assert "RELEASED AS THEY ARE: 2 calls of tools;" in capfd.readouterr().err
+    assert (
+        main(["push", str(out), "me/x", "--license", "cc0-1.0", "--dry-run", str(tmp_path / "dry")])
+        == 0
+    )
+    assert f"column 'id'; {IN_CLEAR}\n" in capfd.readouterr().err
+
+
+def test_a_card_of_mapped_rows_counts_what_they_leave_in_clear(
+    euclidean_space: EmbeddingSpace, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = Dataset.from_list([{"id": 1, "messages": _said_of_tools("Ann Bell")}] * 2)
+    options: dict[str, Any] = {"text_column": PATH, "roles": "user"}
+    with pytest.raises(InvalidValueError, match="a call of a tool with strings"):
+        rows.map(DxPrivatizer(euclidean_space, "tem", 0.5, **options), batched=True)
+    privatizer = DxPrivatizer(euclidean_space, "tem", 0.5, keep_calls=True, **options)
+    card = privatizer.dataset_card(rows.map(privatizer, batched=True))
+    assert f"All else in 'messages' is in clear: {IN_CLEAR}" in str(card)
+    assert caplog.text.count("RELEASED AS THEY ARE") == 1
+    both = {**options, "text_column": [PATH, "messages[].tool_calls[].function.arguments"]}
+    privatizer = DxPrivatizer(euclidean_space, "tem", 0.5, **both)
+    released = rows.map(privatizer, batched=True)
+    assert released.features == rows.features
+    assert "Ann" not in released[0]["messages"][2]["tool_calls"][0]["function"]["arguments"]
+    assert f"is in clear: {IN_CLEAR[18:]}" in str(privatizer.dataset_card(released))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -135,6 +136,29 @@ def test_the_adversary_is_never_below_unchanged(
     assert values(found, "counted") == [share] * 2
     said = f"{60 * words} words that the space has, {share:.1%} of the {60 * len(text.split())}"
     assert said in capsys.readouterr().err
+
+
+def test_a_plain_sentence_says_what_an_attacker_gets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each figure of it is one of the table, and numbers and names are among them."""
+    monkeypatch.chdir(tmp_path)
+    Path("in.csv").write_text("text\n" + "we met Kowalska of Ohio at account 203917\n" * 80)
+    how = ("--space", "english", "--mechanism", "hierarchical", "--epsilon", "2")
+    assert main(["privatize", "in.csv", *how, "--output", "out.csv", "--seed", "3"]) == 0
+    said = capsys.readouterr().err
+    (unchanged,) = re.findall(r"of 160 capitalized words within sentences (\d+) came", said)
+    found = audit(tmp_path, "reconstruction", "in.csv", "out.csv", *how)
+    trials = {r.metric: r.repeats for r in found}
+    assert (trials["top-1 of numbers"], trials["top-1 of names"]) == (80, 160)
+    metrics = ("top-1", "top-1, unchanged", "top-1 of numbers", "top-1 of names", "unchanged")
+    right, both, numbers, names, stayed = (values(found, metric)[0] for metric in metrics)
+    assert 0 < both <= min(right, stayed)
+    assert int(unchanged) / 160 < names, "an attacker also gets names that changed"
+    assert (
+        f"ε = 2: with one guess an attacker gets {right:.0%} of the words; {both / right:.0%} of "
+        f"these never changed; {numbers:.0%} of the numbers and {names:.0%} of the names\n"
+    ) in capsys.readouterr().err
 
 
 def test_every_word_is_guessed_where_the_law_is_known(

@@ -15,7 +15,7 @@ import pytest
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace, PrivacyBudget, SentencePrivatizer
 from hf_dxprivacy import SlotPrivatizer as Slots
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.privatizers.nested import TextPath
+from hf_dxprivacy.privatizers.nested import TextPath, left_in_clear
 from hf_dxprivacy.slots import ContentWordSelector, TagColumnSelector
 from small_pools import SENTENCES, SUBJECTS, small_pool
 
@@ -40,7 +40,8 @@ CHAT: list[Any] = [
 
 
 def chats(space: EmbeddingSpace, **options: Any) -> DxPrivatizer:
-    return DxPrivatizer(space, "tem", 2.0, **{"text_column": "messages[].content", **options})
+    options = {"text_column": "messages[].content", "keep_calls": True, **options}
+    return DxPrivatizer(space, "tem", 2.0, **options)
 
 
 def upper(path: str, cell: Any, roles: tuple[str, ...] | None = None) -> Any:
@@ -250,8 +251,10 @@ def test_arguments_that_do_not_fit(euclidean_space: EmbeddingSpace) -> None:
         ({"roles": ()}, r"expected roles to be names such as \('user',\), got \(\)"),
         ({"roles": [1]}, "expected roles to be names"),
         ({"output_column": "released"}, "replaced in place, got output_column='released'"),
-        ({"text_column": ["m[].a", "m[].b"]}, "one path into a column"),
-        ({"text_column": ["m[].a", "m"]}, "one path into a column"),
+        ({"text_column": ["m[].a", "m[].a[].text"]}, "expected paths to different texts"),
+        ({"text_column": ["m[].a", "m"]}, "to name the column 'm', or paths into it"),
+        ({"text_column": "text"}, "keep_calls=True is for texts within a column"),
+        ({"keep_calls": 1.5}, "expected keep_calls to be one of"),
         ({"role": "user"}, "did you mean roles="),
     ]:
         with pytest.raises((InvalidTypeError, InvalidValueError), match=message):
@@ -260,9 +263,13 @@ def test_arguments_that_do_not_fit(euclidean_space: EmbeddingSpace) -> None:
     with pytest.raises(
         InvalidValueError, match=r"a path into lists of 'messages' as 'messages\[\]"
     ):
-        chats(euclidean_space, text_column="messages.content")({"messages": [[]], "n": [1]})
+        chats(euclidean_space, text_column="messages.content", keep_calls=False)(
+            {"messages": [[]], "n": [1]}
+        )
     with pytest.raises(InvalidTypeError, match=r"as in text_column='messages\[\]\.content'"):
-        chats(euclidean_space, text_column="messages")({"messages": [CHAT[:2]], "n": [1]})
+        chats(euclidean_space, text_column="messages", keep_calls=False)(
+            {"messages": [CHAT[:2]], "n": [1]}
+        )
 
 
 SHAPES = [
@@ -288,6 +295,122 @@ def test_rows_are_told_from_batches_by_their_shape(
     released = chats(euclidean_space, text_column=path, seed=1 << 70)({"m": value})["m"]
     assert type(released) is type(value)
     assert len(released) == len(value)
+
+
+# Calls of tools, and texts of other roles
+
+ARGUMENTS = "messages[].tool_calls[].function.arguments"
+TOOLS: list[Any] = [
+    {"role": "system", "content": "waab waac"},
+    {"role": "user", "content": "waad waae waaf waag waah"},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "function": {
+        "name": "mail", "arguments": f'{{"to": "{SECRET}@x.org"}}'}}]},
+    {"role": "tool", "content": f"{SECRET} lives there", "tool_call_id": "c1"},
+    {"role": "assistant", "content": [{"type": "text", "text": f"I wrote to {SECRET}."}]},
+]  # fmt: skip
+OLD_CALL = {"role": "assistant", "function_call": {"name": "f", "arguments": SECRET}}
+PART_CALL = {"role": "assistant", "content": [{"type": "tool_use", "input": {"to": [SECRET]}}]}
+EMPTY = {
+    "role": "assistant",
+    "content": "waab",
+    "tool_calls": [],
+    "function_call": {"name": None, "arguments": None},
+}
+
+
+def counted(privatizer: Any, chats: list[Any]) -> tuple[Any, dict[str, Any]]:
+    counts: list[Any] = []
+    released = privatizer({"messages": chats}, range(len(chats)), on_counts=counts.append)
+    return released["messages"], left_in_clear(counts[0].left)
+
+
+@pytest.mark.parametrize("roles", [None, ("user",)])
+@pytest.mark.parametrize("chat", [TOOLS, [OLD_CALL], [PART_CALL], [{**OLD_CALL, "content": ""}]])
+def test_calls_that_hold_strings_are_refused_unless_asked_for(
+    chat: Any, roles: Any, euclidean_space: EmbeddingSpace, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(InvalidValueError, match="a call of a tool with strings") as told:
+        chats(euclidean_space, roles=roles, keep_calls=False)({"messages": [chat]}, [0])
+    privatizer = chats(euclidean_space, roles=roles)
+    for _ in range(2):
+        (released,), left = counted(privatizer, [chat])
+        assert left["calls_of_tools"] == 1
+    assert [{**new, "content": 0} for new in released] == [{**old, "content": 0} for old in chat]
+    assert caplog.text.count("calls of tools with strings at 'messages[].content'; they are") == 1
+    assert SECRET not in f"{told.value}{caplog.text}"
+
+
+@pytest.mark.parametrize("arguments", ["{}", "", None, {}, {"n": 5}, {"type": "x", "id": SECRET}])
+def test_calls_without_strings_pass(arguments: Any, euclidean_space: EmbeddingSpace) -> None:
+    call = {"id": "c1", "function": {"name": "now", "arguments": arguments}}
+    said = [{"role": "assistant", "content": "waab", "tool_calls": [call, call]}, EMPTY]
+    _, left = counted(chats(euclidean_space, keep_calls=False), [said] * 3)
+    assert left["calls_of_tools"] == 6
+
+
+def test_texts_of_other_roles_are_counted(euclidean_space: EmbeddingSpace) -> None:
+    (released, *_), left = counted(chats(euclidean_space, roles="user"), [TOOLS] * 70)
+    assert released[3:] == TOOLS[3:]
+    assert left == {
+        "calls_of_tools": 70,
+        "texts_of_roles": {"system": 70, "tool": 70, "assistant": 70},
+        "words_of_these": 630,
+        "other_strings": 0,
+    }
+    assert counted(chats(euclidean_space), [TOOLS])[1]["texts_of_roles"] == {}
+    shared = [{"from": who, "value": "waab waac"} for who in ("human", "gpt", "Ann B", "gpt")]
+    path: dict[str, Any] = {"text_column": "messages[].value", "roles": "human"}
+    left = counted(chats(euclidean_space, **path), [shared])[1]
+    assert left["texts_of_roles"] == {"gpt": 2, "others": 1}
+    assert left["words_of_these"] == 6
+    result = {"type": "tool_result", "content": SECRET}
+    parts = [{"role": who, "content": [result]} for who in ("user", "system")]
+    assert counted(chats(euclidean_space, roles="user"), [parts])[1]["other_strings"] == 2
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("arguments", [f'{{"to": "{SECRET}"}}', {"to": [SECRET, {"x": SECRET}]}])
+def test_a_path_of_their_own_leads_to_arguments(
+    arguments: Any, first: bool, euclidean_space: EmbeddingSpace, tmp_path: Path
+) -> None:
+    chat = copy.deepcopy([*TOOLS, None, EMPTY])
+    chat[2]["tool_calls"][0]["function"]["arguments"] = arguments
+    given = copy.deepcopy(chat)
+    columns = ["messages[].content", ARGUMENTS][:: -1 if first else 1]
+    options: dict[str, Any] = {"roles": "user", "keep_calls": False, "seed": 1 << 70}
+    privatizer = chats(euclidean_space, text_column=columns, **options)
+    (released,), left = counted(privatizer, [chat])
+    assert chat == given
+    new = released[2]["tool_calls"][0].pop("function")
+    old = chat[2]["tool_calls"][0].pop("function")
+    assert new["name"] == old["name"]
+    assert SECRET not in str(new)
+    assert len(str(new).split()) == len(str(old).split())
+    assert [m for at, m in enumerate(released) if at != 1] == [
+        m for at, m in enumerate(chat) if at != 1
+    ]
+    assert released[1] != chat[1]
+    assert (left["calls_of_tools"], left["words_of_these"]) == (0, 10)
+    assert privatizer.text_columns == ("messages",)
+    both = " + ".join(["messages[].content", ARGUMENTS])
+    assert privatizer.released_columns == {"messages": both}
+    assert pickle.loads(pickle.dumps(privatizer)).text_paths == (both,)
+    # Other strings of such a call, and calls under another key, are refused as before.
+    call = {"function": {"name": "f", "arguments": "waab"}, "note": SECRET}
+    for message in ({"role": "assistant", "tool_calls": [call]}, OLD_CALL):
+        with pytest.raises(InvalidValueError, match="a call of a tool with strings"):
+            privatizer({"messages": [[message]]}, [0])
+    euclidean_space.save_pretrained(tmp_path / "space")
+    space = EmbeddingSpace.from_pretrained(tmp_path / "space")
+    chats(space, text_column=columns, **options).save_pretrained(tmp_path / "stored")
+    again = DxPrivatizer.from_pretrained(tmp_path / "stored", seed=1 << 70)
+    assert again({"messages": [given]}, [0]) == privatizer({"messages": [given]}, [0])
+    bound = privatizer.guarantee.bound
+    assert (
+        0.0
+        < bound(given, [given[0], {**given[1], "content": "waag waae waaf waag waah"}, *given[2:]])
+        < math.inf
+    )
 
 
 # Noise
@@ -366,7 +489,7 @@ def test_pickles_and_folders_keep_path_and_roles(
     stored = json.loads((tmp_path / "stored" / "privatizer.json").read_text())
     assert (stored["text_column"], stored["roles"]) == (["messages[].content"], ["user"])
     for loaded in (
-        DxPrivatizer.from_pretrained(tmp_path / "stored", seed=5),
+        DxPrivatizer.from_pretrained(tmp_path / "stored", seed=5, keep_calls=True),
         pickle.loads(before),
     ):
         assert (loaded.text_columns, loaded.text_paths) == (("messages",), ("messages[].content",))

@@ -15,7 +15,7 @@ import pytest
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub import HubOptions
 from hf_dxprivacy.mechanisms import MultivariateLaplace
-from hf_dxprivacy.privatizers.batch import EncodedText, RowIds
+from hf_dxprivacy.privatizers.batch import EncodedText, RowIds, WordCounts
 from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -459,6 +459,27 @@ def test_a_possessive_is_the_word_itself_where_the_space_lacks_it() -> None:
     assert privatizer.privatize(cells) == ["it's soup, soup élan soup", "lamp's 's"]
     bound = DxPrivatizer(space, "tem", 2.0).guarantee.bound
     assert bound("a soup's", "a soup") == 0.0 < bound("it's", "it")
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_capitalized_words_within_sentences_are_counted(nested: bool) -> None:
+    """They are few names of all words, so that a share of all words says little of them."""
+    space = EmbeddingSpace.from_vectors(["ohio", "jose", "met", "in"], 50.0 * np.eye(4))
+    said = "Met José in Ohio. Ohio met Ohio's, I met I'm OHIO! Zed"
+    for epsilon, same in ((200.0, 4), (1e-9, None)):
+        path = {"text_column": "m[].content"} if nested else {"text_column": "m"}
+        privatizer = DxPrivatizer(space, "tem", epsilon, **path, seed=1)  # type: ignore[arg-type]
+        counts: list[WordCounts] = []
+        cell = [{"role": "user", "content": said}] * 2 if nested else said
+        (released,) = privatizer({"m": [cell], "n": [0]}, [0], on_counts=counts.append)["m"]
+        assert counts[0].capitalized == 4 * (1 + nested)
+        if same is not None:
+            assert counts[0].capitalized_unchanged == same * (1 + nested), released
+    # At a sentence's start, "I" and what is no capital do not count; dropped words did not come.
+    for oov, shown in (("keep", 1), ("drop", 0)):
+        privatizer = DxPrivatizer(space, "tem", 200.0, oov=oov)  # type: ignore[arg-type]
+        _, found = privatizer.privatize_counted(["met Zed in 7", ["Ohio", "Zed", ".", "Zed"], None])
+        assert (found.capitalized, found.capitalized_unchanged) == (2, 2 * shown)
 
 
 def test_dropped_and_kept_words(make: Make) -> None:

@@ -215,7 +215,16 @@ def test_redrawn_numbers_are_neither_kept_nor_guessed(
     adversary = BayesAdversary(mechanism, prior)
     released = DxPrivatizer(shaped, mechanism, seed=2).privatize(texts)
     found = reconstruct_texts(adversary, texts, released)  # type: ignore[arg-type]
-    guessed, _, same, counted = found
+    guessed, _, same, both, counted, *names = found
+    assert both.value <= min(guessed.value, same.value)
+    # Of numbers the prior has none, and "Waac" is a name that the space has.
+    asked = [(r.metric, r.repeats) for r in names]
+    assert asked == [
+        ("top-1 of numbers", 400), ("top-10 of numbers", 400),
+        ("top-1 of names", 200), ("top-10 of names", 200),
+    ]  # fmt: skip
+    assert [r.value for r in names[:2]] == [0.0, 0.0]
+    assert names[3].value == 1.0
     assert [(r.metric, r.repeats) for r in (guessed, same, counted)] == [
         ("top-1", 600), ("unchanged", 600), ("counted", 1200)
     ]  # fmt: skip
@@ -223,6 +232,31 @@ def test_redrawn_numbers_are_neither_kept_nor_guessed(
     assert guessed.high >= max(same.value, 1 / 3)
     if epsilon == 200.0:
         assert same.value == 1.0
+
+
+@pytest.mark.parametrize("name", ["tem", "laplace"])
+def test_numbers_and_names_have_rows_of_their_own(shaped: EmbeddingSpace, name: str) -> None:
+    """Without privacy who knows the commonest number and name gets these, and words it has."""
+    tokens = ["waab", "Waac", "1234", "Kowalska", "I", "Waad", "waae"]
+    texts = [tokens] * 30 + [["waab", "Waac", "5678", "Lindqvist"]] * 10
+    prior = {**dict.fromkeys(("waab", "waac", "waae"), 10.0), "1234": 30.0, "5678": 10.0}
+    prior |= {"Kowalska": 30.0, "Lindqvist": 10.0}
+    for epsilon in (300.0, 1e-6):
+        mechanism = create_mechanism(name, shaped, epsilon)
+        adversary = BayesAdversary(mechanism, prior, draws=50, rng=RNG(1))
+        assert {word for _, word in adversary.hidden} == {"1234", "5678", "kowalska", "lindqvist"}
+        released = DxPrivatizer(shaped, mechanism, seed=3).privatize(texts)
+        found = reconstruct_texts(adversary, texts, released, tops=(1, 3))  # type: ignore[arg-type]
+        of = {r.metric: (r.value, r.repeats) for r in found}
+        assert (of["top-1 of numbers"][1], of["top-1 of names"][1]) == (40, 110)
+        if epsilon > 1.0:
+            assert (of["top-1 of numbers"][0], of["top-3 of numbers"][0]) == (0.75, 1.0)
+            # "Waac" and "Kowalska", but neither "Waad", which the prior lacks, nor "Lindqvist".
+            # A name that is drawn may look like a word at its place.
+            assert 40 / 110 <= of["top-1 of names"][0] <= 70 / 110
+            assert of["top-1"][0] == pytest.approx(110 / 140)
+        else:
+            assert of["top-1 of numbers"][0] in (0.0, 0.75)
 
 
 def test_texts_of_another_length_are_refused_without_quoting_them(
