@@ -13,6 +13,8 @@ from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.text import RowReader, is_missing, shape_of
 from hf_dxprivacy.text.slurs import is_slur
 
+# Characters that are split into sentences at once; a longer sentence is cut.
+LONGEST = 1 << 13
 # Words of a sentence of a pool: fewer say too little, more are seldom one sentence.
 WORDS = (3, 40)
 
@@ -40,17 +42,33 @@ def split_sentences(text: str, language: str = "en") -> list[str]:
         MissingExtraError: If sentencex is not installed.
     """
     sentences: list[str] = []
-    start = ""
+    start: list[str] = []
     # Half of a character, which no text in UTF-8 has, becomes a question mark.
-    whole = text.encode("utf-8", "replace").decode()
-    for piece in require("sentencex", "sentences").segment(language, whole):
-        start += piece
-        if any(map(str.isalpha, start)):
-            sentences.append(start.strip())
-            start = ""
-    if start.strip():
-        sentences[-1:] = [" ".join([*sentences[-1:], start.strip()])]
+    for piece in _segmented(text.encode("utf-8", "replace").decode(), language):
+        start.append(piece)
+        if any(map(str.isalpha, piece)):
+            sentences.append("".join(start).strip())
+            start = []
+    if left := "".join(start).strip():
+        sentences[-1:] = [" ".join([*sentences[-1:], left])]
     return sentences
+
+
+def _segmented(text: str, language: str) -> Iterator[str]:
+    """Yield what sentencex cuts a text into, in time that is linear in its length.
+
+    Its own time is quadratic in runs of quotation marks and in paragraphs of many quotations.
+    """
+    segment, left = require("sentencex", "sentences").segment, ""
+    for start in range(0, len(text), LONGEST):
+        # The last sentence may go on in the next part.
+        *whole, left = segment(language, left + text[start : start + LONGEST])
+        yield from whole
+        if len(left) > LONGEST:
+            end = left.rfind(" ", LONGEST // 2) + 1 or len(left)
+            yield left[:end]
+            left = left[end:]
+    yield left
 
 
 def plain(sentence: str) -> str:

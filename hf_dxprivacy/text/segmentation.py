@@ -247,14 +247,17 @@ class RowReader:
         """
         if text.isascii():
             return text
-        text = _SURROGATES.sub("\ufffd", text)
-        return unicodedata.normalize("NFC", _MAYBE_MARKS.sub(_in_canonical_order, text))
+        return unicodedata.normalize("NFC", _ordered(_SURROGATES.sub("\ufffd", text)))
 
 
 @cache
 def _usual_split() -> pre_tokenizers.Split:
     # To compile the pattern takes as long as to read fifty texts.
     return pre_tokenizers.Split(Regex(WORD_PATTERN), "removed", invert=True)
+
+
+def _ordered(text: str) -> str:
+    return _MAYBE_MARKS.sub(_in_canonical_order, text)
 
 
 def _in_canonical_order(found: re.Match[str]) -> str:
@@ -296,7 +299,8 @@ def without_accents(word: str) -> str:
     plain = plain_apostrophes(word).replace("ß", "ss")
     if plain.isascii():
         return plain
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", plain)))
+    apart = unicodedata.normalize("NFD", _ordered(plain))
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", apart))
 
 
 def without_possessive(word: str) -> str:

@@ -25,7 +25,14 @@ def is_harsh(word: str) -> bool:
 def _is_listed(word: str, name: str) -> bool:
     listed, exceptions = _patterns(name)
     plain = without_accents(word)
+    # Of any other word the patterns try each place where an entry may begin with each other one.
+    if _CHARACTERS.fullmatch(plain) is None:
+        return False
     return listed.fullmatch(plain) is not None and exceptions.fullmatch(plain) is None
+
+
+# What entries, and the words that they stand for, consist of.
+_CHARACTERS = re.compile(r"[\w'-]*")
 
 
 @cache
