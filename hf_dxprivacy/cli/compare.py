@@ -110,8 +110,12 @@ def _write(found: Any, ending: str, file: Any) -> None:
         found.to_dataset().to_pandas().to_parquet(file)
 
 
+# What is missing, unless it is a string.
+_MISSING = ("None", "nan", "NaN")
+
+
 def _read(args: argparse.Namespace) -> "Dataset":
-    """Read the columns that are named; labels and users become texts."""
+    """Read the columns that are named; labels and users become texts, but for missing ones."""
     from datasets import Dataset
 
     from hf_dxprivacy.files.readers import find_input, read_columns
@@ -122,7 +126,9 @@ def _read(args: argparse.Namespace) -> "Dataset":
     names = tuple(dict.fromkeys(filter(None, named)))
     cells = dict(zip(names, read_columns(source, names), strict=True))
     for name in names[1:]:
-        cells[name] = [None if cell is None else str(cell) for cell in cells[name]]
+        # A file of JSON has its NaN as it was written.
+        given = ((cell, str(cell)) for cell in cells[name])
+        cells[name] = [s if isinstance(c, str) or s not in _MISSING else None for c, s in given]
     if not all(cell is None or isinstance(cell, str) for cell in cells[args.text_column]):
         raise UsageError(f"{args.input}: expected texts in column {args.text_column!r}")
     return Dataset.from_dict(cells)

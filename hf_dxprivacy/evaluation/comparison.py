@@ -54,6 +54,7 @@ HEADS = {
 }
 # Width of the table in a terminal, and columns in the order in which they go if it is narrower.
 WIDTH = 120
+NO_ACCURACY = "no accuracy: "
 NOTHING_LEARNED = (
     "the classifier learns nothing from the originals: its accuracy on releases says nothing"
 )
@@ -137,8 +138,8 @@ class Comparison(Shown):
         """The result in a sentence, at the same success of the attack."""
         false = dict.fromkeys(row.mechanism for row in self.rows if row.verified == FALSE)
         accused = f"CLAIM NOT TRUE: {', '.join(false)}. " if false else ""
-        idle = f"{NOTHING_LEARNED.capitalize()}. " if NOTHING_LEARNED in self.notes else ""
-        return accused + idle + self.sentences[0]
+        idle = (note for note in self.notes if note.startswith((NO_ACCURACY, NOTHING_LEARNED)))
+        return accused + "".join(f"{n.capitalize()}. " for n in idle) + self.sentences[0]
 
     @lazy_property
     def sentences(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, a_kind, describe_columns
+from hf_dxprivacy.evaluation.comparison import NO_ACCURACY
 from hf_dxprivacy.text import RowReader, TextRow
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _classes(
     total = sum(counts.values())
     if len(counts) > max(2, min(MOST_CLASSES, total // ROWS_OF_CLASS)):
         notes.append(
-            f"no accuracy: the label column has {len(counts):,} different values in {total:,} "
+            f"{NO_ACCURACY}the label column has {len(counts):,} different values in {total:,} "
             "rows; expected classes"
         )
         return (), none
@@ -150,7 +151,7 @@ def _classes(
     if rare := total - sum(counts[name] for name in names):
         notes.append(f"{_rows(rare)} left out of the accuracy whose class has no other row")
     if len(names) < 2:
-        notes.append(f"no accuracy: two classes or more are needed, the sample has {len(names)}")
+        notes.append(f"{NO_ACCURACY}two classes or more are needed, the sample has {len(names)}")
         return (), none
     places = {name: place for place, name in enumerate(names)}
     return names, np.array([places.get(label or "", -1) for label in given], dtype=np.int64)

@@ -2,11 +2,14 @@
 
 import csv
 import json
+import math
 import os
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import tiny_models
 from chromium import open_browser, requests_of, scrolls_sideways
@@ -44,6 +47,24 @@ LAWS = ("--mechanism", "hierarchical", "--mechanism", "krr", "--epsilon", "1", "
 
 def compare(*arguments: str) -> int:
     return main(["compare", "in.csv", *BASE, *arguments])
+
+
+@pytest.mark.parametrize("file", ["in.parquet", "in.jsonl"])
+def test_labels_that_are_not_a_number_are_missing(folder: Path, file: str) -> None:
+    rows = [
+        {"text": text, "stars": math.nan if k % 3 == 0 else float(k % 2)}
+        for k, text in enumerate(pd.read_csv("in.csv")["text"][:60])
+    ]
+    if file == "in.parquet":
+        # Not by pandas, which writes them as missing.
+        pq.write_table(pa.Table.from_pylist(rows), file)
+    else:
+        Path(file).write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    args = [*("compare", file, *BASE), *("--label-column", "stars", "--mechanism", "krr")]
+    assert main([*args, "--epsilon", "3", "--output", "out.json"]) == 0
+    content = json.loads(Path("out.json").read_text("utf-8"))
+    assert "20 rows without a label left out of the accuracy" in content["notes"]
+    assert any(line.startswith("2 classes;") for line in content["about"])
 
 
 def test_the_answer_is_printed_and_the_same_in_every_format(

@@ -269,6 +269,15 @@ def test_labels_that_are_no_classes_leave_out_the_accuracy(labels: list[Any], re
     assert reason in " / ".join(found.notes)
 
 
+def test_one_class_is_the_first_thing_said(euclidean_space: EmbeddingSpace) -> None:
+    data = labelled(euclidean_space, 20).select_columns(["text"])
+    found = run(data.add_column("label", ["x"] * 20), euclidean_space)
+    assert found.headline.startswith(
+        "No accuracy: two classes or more are needed, the sample has 1. "
+    )
+    assert "trained" not in found.table()[0]
+
+
 def test_users_with_few_texts_leave_out_the_attack_and_nobody_is_on_both_sides() -> None:
     texts = [f"w{k}" for k in range(40)]
     alone = prepared({"text": texts, "user": list(range(40))}, user_column="user")
