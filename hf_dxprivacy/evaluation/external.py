@@ -12,6 +12,7 @@ ends when its input ends. Its standard error is that of this process, for whatev
 import contextlib
 import json
 import os
+import secrets
 import selectors
 import signal
 import subprocess
@@ -36,8 +37,10 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 
 Claim = float | Callable[[str, str], float]
 
-# Bytes that are read, or offered to the program, at once.
-_PART = 1 << 16
+# Bytes that are read, or offered to the program, at once; and of the longest line.
+_PART, _LONGEST = 1 << 16, 1 << 26
+# Environment variable by whose value what a program has started is found.
+_MARK = "HF_DXPRIVACY_EXTERNAL"
 # Seconds that a program has to end after its input has.
 _GRACE = 5.0
 # Of mldp-text: its mechanisms, and λ of "Mahalanobis". "TruncatedGumbel" needs Python 3.10.
@@ -59,7 +62,8 @@ class External:
 
     A command starts with the first text, in its own environment, and answers by the line protocol
     at the top of this module. Each process that uses an instance, such as a worker of
-    ``Dataset.map``, starts its own. It ends with `close`, the ``with`` block, or this process.
+    ``Dataset.map``, starts its own. It ends with `close`, the ``with`` block, or this process, and
+    all that it has started with it; beyond Linux, but for what has a session of its own.
 
     Args:
         run: A function of one text, or a command as a list of strings.
@@ -67,7 +71,8 @@ class External:
         claim: What is claimed of it: an upper bound of |ln Pr[M(a)=y]/Pr[M(b)=y]| for any two
             words or texts, as a number ε ≥ 0, or as a function of both; ∞ claims nothing.
         unit: What the claim is about: each "word", or the whole "text".
-        timeout: Seconds > 0 without an answer, its start included, after which a command is ended.
+        timeout: Seconds > 0 in which a command neither answers nor reads on, its start included,
+            after which it is ended.
 
     Raises:
         InvalidTypeError: If an argument is of the wrong type.
@@ -148,14 +153,19 @@ class _Program:
     """A running command, and the pipes to it."""
 
     def __init__(self, command: Sequence[str], name: str) -> None:
-        self.owner, self._name, self._left = os.getpid(), name, b""
+        self.owner, self._name, self._left = os.getpid(), name, bytearray()
+        mark = secrets.token_hex()
         try:
             # In a process group of its own, so that it ends together with what it has started.
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+                env={**os.environ, _MARK: mark},
             )
-        except OSError as error:
-            said = f"cannot start {command[0]!r} ({error.strerror})"
+        except (OSError, ValueError) as error:
+            said = f"cannot start {command[0]!r} ({getattr(error, 'strerror', error)})"
             raise self._error(said, "name a program that is there") from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -163,7 +173,7 @@ class _Program:
         for pipe in (self._stdin, self._stdout):
             os.set_blocking(pipe.fileno(), False)
         # Once: later its number may be that of another program.
-        self._kill = weakref.finalize(self, _kill, self._process, self.owner)
+        self._kill = weakref.finalize(self, _kill, self._process, self.owner, mark)
 
     def ask(self, texts: Sequence[str], timeout: float) -> list[str]:
         """Send texts and read as many answers; both at once, so that neither side waits."""
@@ -178,7 +188,7 @@ class _Program:
             while len(answers) < len(texts):
                 ready = pipes.select(max(0.0, deadline - time.monotonic()))
                 # Half a line after another is no answer either.
-                if not ready or (time.monotonic() > deadline and not len(outgoing)):
+                if not ready or time.monotonic() > deadline:
                     raise self._error(f"no answer for {timeout:g} seconds", "raise timeout=")
                 for key, _ in ready:
                     if key.fileobj is self._stdin:
@@ -187,7 +197,9 @@ class _Program:
                             pipes.unregister(self._stdin)
                     elif lines := self._read():
                         answers += lines
-                        deadline = time.monotonic() + timeout
+                    else:
+                        continue
+                    deadline = time.monotonic() + timeout
             # What is there already beyond the last answer would be taken for the next one's; an end
             # of the output is no fault of that answer.
             more = self._left or (pipes.select(0) and os.read(self._stdout.fileno(), _PART))
@@ -205,13 +217,18 @@ class _Program:
         part = os.read(self._stdout.fileno(), _PART)
         if not part:
             raise self._ended()
-        *lines, self._left = (self._left + part).split(b"\n")
+        self._left += part
+        if b"\n" not in part:
+            if len(self._left) > _LONGEST:
+                raise self._error(f"a line of more than {_LONGEST >> 20} MiB", "answer in less")
+            return []
+        *lines, self._left = self._left.split(b"\n")
         return [self._parsed(line) for line in lines]
 
-    def _parsed(self, line: bytes) -> str:
+    def _parsed(self, line: bytearray) -> str:
         try:
             answer = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, str):
             raise self._error(
@@ -224,10 +241,11 @@ class _Program:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_GRACE)
         half = "in the middle of a line " if self._left else ""
-        return self._error(
-            f"it ended {half}with exit status {self._process.poll()} before it had answered",
-            "its own message is on standard error",
-        )
+        status = self._process.poll()
+        how = f"ended {half}with exit status {status}"
+        if status is None:
+            how = f"closed its input or output {half}and went on"
+        return self._error(f"it {how} before it had answered", "its message is on standard error")
 
     def _error(self, what: str, remedy: str) -> ExternalError:
         return ExternalError(f"{self._name}: {what}; {remedy}")
@@ -249,12 +267,17 @@ class _Program:
         self._kill()
 
 
-def _kill(process: "subprocess.Popen[bytes]", owner: int) -> None:
+def _kill(process: "subprocess.Popen[bytes]", owner: int, mark: str) -> None:
     # Also after its end: what it has started may go on. Its group has its number while any does.
     if owner == os.getpid():
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        # What has left the group; nothing where there is no /proc.
+        for environment in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if f"{_MARK}={mark}".encode() in environment.read_bytes():
+                    os.kill(int(environment.parent.name), signal.SIGKILL)
 
 
 def mldp_text(

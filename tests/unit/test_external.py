@@ -11,6 +11,7 @@ import pytest
 from datasets import Dataset
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.evaluation import external as external_module
 from hf_dxprivacy.evaluation.external import External, ExternalError, mldp_text
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -54,11 +55,19 @@ def test_function_is_called_for_every_text() -> None:
         (SERVE + "print(json.dumps([text]), flush=True)", "is no JSON string"),
         (SERVE + "print('null\\n' + json.dumps(text), flush=True)", "is no JSON string"),
         (SERVE + 'print(\'"a"\\n"b"\\n"c"\', flush=True)', "more lines than it was asked for"),
+        (SERVE + "print('[' * 200_000, flush=True)", "is no JSON string"),
+        ("import os\nwhile True:\n    os.write(1, b'a' * 65536)", "a line of more than 1 MiB"),
+        ("import os, time\nos.close(1)\ntime.sleep(600)", "closed its input or output and went on"),
     ],
 )
-def test_broken_protocol_is_an_error(code: str, message: str) -> None:
+def test_broken_protocol_is_an_error(
+    code: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(external_module, "_GRACE", 0.5, raising=False)
+    monkeypatch.setattr(external_module, "_LONGEST", 1 << 20, raising=False)
     with external(code) as peer, pytest.raises(ExternalError, match=message) as raised:
-        peer.privatize(["secret text", "another"])
+        # More than a pipe holds.
+        peer.privatize(["secret text" * 30_000, "another"])
     assert "secret" not in str(raised.value)
 
 
@@ -70,7 +79,6 @@ def test_broken_protocol_is_an_error(code: str, message: str) -> None:
         (SERVE + "pass", 300_000),  # no answer
         ("out = open(1, 'w')\n" + SERVE + "print(json.dumps(text), file=out)", 1),  # no flush
         (SERVE + "print(json.dumps(text), end='', flush=True)", 1),  # no end of the line
-        ("import os\nwhile True:\n    os.write(1, b'a' * 65536)", 1),  # nor of its output
     ],
 )
 def test_silence_is_an_error_and_leaves_no_process(code: str, size: int) -> None:
@@ -85,6 +93,17 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
     except FileNotFoundError:
         return False
+
+
+def running() -> list[int]:
+    return [int(path.name) for path in Path("/proc").glob("[0-9]*")]
+
+
+def session_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[3]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc")
@@ -110,6 +129,49 @@ def test_close_ends_the_program_and_what_it_started() -> None:
             time.sleep(0.1)
         assert not alive(child)
         assert not alive(process)
+
+
+def test_a_long_line_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not copied with every part that comes: a bytearray grows where it is."""
+    size = 30 << 20
+    code = SERVE + f"print(json.dumps('x' * {size}), flush=True)"
+    with external(code) as peer:
+        peer.privatize(["a"])
+        assert peer._program is not None
+        kept = peer._program._left
+        copied = []
+        monkeypatch.setattr(peer._program, "_parsed", lambda line: copied.append(len(line)) or "")
+        assert peer.privatize(["b"]) == [""]
+    assert isinstance(kept, bytearray)
+    assert copied == [size + 2]
+
+
+def test_a_nul_in_a_command_is_an_error() -> None:
+    peer = External(["pyth\0on"], name="peer", claim=1.0)
+    with pytest.raises(ExternalError, match=r"cannot start .* \(embedded null byte\); name a"):
+        peer.privatize(["a"])
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc")
+def test_close_ends_what_left_its_session() -> None:
+    code = (
+        "import json, os, sys, time\n"
+        "if (child := os.fork()) == 0:\n"
+        "    os.setsid()\n"
+        "    os.fork() and os._exit(0)\n"
+        "    time.sleep(600)\n"
+        "time.sleep(.2)\n"
+        "for line in sys.stdin:\n    print(json.dumps(str(child)), flush=True)\n"
+    )
+    with external(code) as peer:
+        session = peer.privatize(["a"])[0]
+        left = [pid for pid in running() if session_of(pid) == session and alive(pid)]
+        assert len(left) == 1
+    for _ in range(100):
+        if not alive(left[0]):
+            break
+        time.sleep(0.1)
+    assert not alive(left[0])
 
 
 def test_a_program_that_has_ended_is_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
