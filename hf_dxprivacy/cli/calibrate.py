@@ -166,7 +166,7 @@ def demo_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="to listen at (%(default)s)")
     port = number(int, "a port from 1 to 65535", lambda value: 0 < value < 1 << 16)
-    add("--port", type=port, metavar="N", help="to listen at (a free one from 7860 on)")
+    add("--port", type=port, metavar="N", help="to listen at (a free one)")
     add(
         "--space",
         action="append",

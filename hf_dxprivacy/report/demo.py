@@ -3,6 +3,7 @@
 A request is answered in itself: there are no sessions, nothing of it is kept, logged or sent on.
 """
 
+import asyncio
 import ipaddress
 import logging
 import socket
@@ -14,7 +15,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hf_dxprivacy._runtime import require
-from hf_dxprivacy.errors import DxPrivacyError, InvalidValueError, require_one_of, require_within
+from hf_dxprivacy.errors import (
+    DxPrivacyError,
+    InvalidValueError,
+    a_kind,
+    require_one_of,
+    require_within,
+)
 from hf_dxprivacy.hub.download import builtin_names, builtin_pools
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.report.card_measurements import ready_mechanism
@@ -39,8 +46,8 @@ if TYPE_CHECKING:
 TITLE = "See a private release of a text"
 # Bytes of a request.
 LONGEST = 1 << 24
-# Ports that are tried, from the first on.
-PORTS = range(7860, 7960)
+# Connections at once, and seconds that one may take to ask.
+CONNECTIONS, PATIENCE = 64, 60.0
 # Mechanisms that are compared at once.
 MOST = 2
 
@@ -127,7 +134,7 @@ def demo_page(names: Iterable[str] = ()) -> "Starlette":
         async def reply(request: Request) -> "Response":
             try:
                 asked = await request.json()
-            except ValueError:
+            except (ValueError, RecursionError):
                 return Response(status_code=HTTPStatus.BAD_REQUEST, headers=HEADERS)
             return respond(await run_in_threadpool(answer, asked), headers=HEADERS)
 
@@ -178,15 +185,12 @@ def answered(sources: Mapping[str, Source], asked: Any) -> str:
     """
     shown: dict[str, Any] = {"releases": [], "problem": None, "runs": RUNS}
     try:
-        text, choices = asked_text(asked), asked["choices"][:MOST]
+        text, choices = asked_text(asked), _field(asked, "choices", list)[:MOST]
         if not text.strip():
             return rendered("released.html", **shown | {"problem": "There is no text yet."})
         shown["releases"] = [
-            {
-                "name": choice["mechanism"],
-                "epsilon": choice["epsilon"],
-                **_released(sources, text, choice),
-            }
+            _released(sources, text, choice)
+            | {"name": choice["mechanism"], "epsilon": choice["epsilon"]}
             for choice in choices
         ]
     except DxPrivacyError as error:
@@ -210,20 +214,29 @@ def live(sources: Mapping[str, Source], asked: Any) -> dict[str, Any]:
 
 def asked_text(asked: Any) -> str:
     """Return the text of a request."""
-    text = asked["text"]
-    if not isinstance(text, str):
-        raise InvalidValueError(f"expected a text, got a {type(text).__name__}")
-    return text
+    return str(_field(asked, "text", str))
+
+
+def _field(asked: Any, name: str, kind: type) -> Any:
+    """Return what of a request is of a type, as the page sends it."""
+    value = asked.get(name) if isinstance(asked, dict) else None
+    if not isinstance(value, kind):
+        raise InvalidValueError(
+            f"expected an object with {name!r}, {a_kind(kind())}, got {a_kind(value)}; reload the "
+            "page"
+        )
+    return value
 
 
 def chosen(sources: Mapping[str, Source], choice: Any) -> tuple[Source, Mechanism]:
     """Return what was chosen; a new mechanism, since they remember what they have drawn from."""
-    require_one_of(sources, space=choice["source"])
-    source = sources[choice["source"]]
-    require_one_of(source.ranges, mechanism=choice["mechanism"])
-    low, high, _, _ = source.ranges[choice["mechanism"]]
-    require_within(low, high, epsilon=choice["epsilon"])
-    return source, ready_mechanism(source.space, choice["mechanism"], choice["epsilon"])
+    space, mechanism = (_field(choice, name, str) for name in ("source", "mechanism"))
+    require_one_of(sources, space=space)
+    source, epsilon = sources[space], choice.get("epsilon")
+    require_one_of(source.ranges, mechanism=mechanism)
+    low, high, _, _ = source.ranges[mechanism]
+    require_within(low, high, epsilon=epsilon)
+    return source, ready_mechanism(source.space, mechanism, epsilon)
 
 
 def _released(sources: Mapping[str, Source], text: str, choice: Any) -> dict[str, Any]:
@@ -287,7 +300,7 @@ def serve(
     Args:
         page: What `demo_page` has built.
         host: Address to listen at.
-        port: Port to listen at; by default the first free one from 7860 on.
+        port: Port to listen at; by default a free one.
         names: Host names by which browsers may ask for it, beside `host` and those of loopback.
             Requests that name another host are refused: a web page could send them here.
 
@@ -299,14 +312,30 @@ def serve(
     """
     import uvicorn
 
-    listener = _listener(host, port)
+    # Few are accepted at a time, so that those that are too many are closed in between.
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host, port or 0), family=family, backlog=CONNECTIONS // 4)
     guarded = Guard(page, {host, *names}, is_loopback(host))
     # Without a log: an access log would name who asked, and a traceback may quote text.
     server = uvicorn.Server(
-        uvicorn.Config(guarded, log_config=None, access_log=False, lifespan="on", ws="none")
+        uvicorn.Config(
+            guarded,
+            http=_connection(),
+            backlog=CONNECTIONS // 4,
+            log_config=None,
+            access_log=False,
+            lifespan="on",
+            ws="none",
+        )
     )
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
-    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+
+    async def run() -> None:
+        # Where descriptors run out, asyncio would print a traceback for every attempt.
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        await server.serve([listener])
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
     thread.start()
     while not server.started:
         if not thread.is_alive():
@@ -316,23 +345,42 @@ def serve(
     return f"http://{shown}:{listener.getsockname()[1]}/"
 
 
-def _listener(host: str, port: int | None) -> socket.socket:
-    """Return a socket that listens at a port, or at the first free one."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    tried = PORTS if port is None else [port]
-    for number in tried:
-        listener = socket.socket(family)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, number))
-        except OSError:
-            listener.close()
-            if number == tried[-1]:
-                raise
-        else:
-            listener.listen(128)
-            return listener
-    raise AssertionError
+def _connection() -> type[asyncio.Protocol]:
+    """Return connections that are closed if they take too long to ask, or are too many."""
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    # Those whose request is not whole, the oldest first, with what will close them.
+    waiting: dict[Any, asyncio.TimerHandle] = {}
+
+    class Connection(H11Protocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.watch()
+            if len(self.connections) > CONNECTIONS:
+                oldest = next(iter(waiting))
+                oldest.stop()
+                oldest.transport.abort()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self.watch()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self.stop()
+
+        def watch(self) -> None:
+            if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+                self.stop()
+            elif self not in waiting:
+                waiting[self] = self.loop.call_later(PATIENCE, self.transport.abort)
+
+        def stop(self) -> None:
+            if timer := waiting.pop(self, None):
+                timer.cancel()
+
+    return Connection
 
 
 def is_loopback(host: str) -> bool:

@@ -42,9 +42,12 @@ def asked(text: Any = "waaa", **chosen: Any) -> dict[str, Any]:
         (asked(mechanism="laplace"), "expected mechanism to be one of"),
         (asked(epsilon=0.5), "expected 1.0 &lt;= epsilon &lt;= 9.0, got epsilon=0.5"),
         (asked(epsilon="2"), "expected epsilon to be a number"),
-        (asked(text=["waaa"]), "expected a text, got a list"),
-        ({"text": "waaa"}, "unexpected KeyError"),
-        ([], "unexpected TypeError"),
+        (asked(epsilon=None), "expected epsilon to be a number"),
+        (asked(epsilon=[2]), "expected epsilon to be a number"),
+        (asked(text=["waaa"]), "expected an object with 'text', a str, got a list"),
+        (asked(source=["space"]), "expected an object with 'source', a str, got a list"),
+        (asked(mechanism={}), "expected an object with 'mechanism', a str, got a dict"),
+        ([], "expected an object with 'text', a str, got a NoneType"),
         (asked(text="  "), "There is no text yet."),
     ],
 )
@@ -55,6 +58,13 @@ def test_what_is_wrong_is_said(sources: dict[str, Source], request_: Any, said: 
     assert "data-card" not in shown
     if "no text" not in said:
         assert live(sources, request_)["problem"] in html.unescape(shown) or "text" in said
+
+
+@pytest.mark.parametrize("choices", [None, {}, "x", 1, ["x"], [None], [[]]])
+def test_a_choice_of_another_form_is_said(sources: dict[str, Source], choices: Any) -> None:
+    shown = html.unescape(answered(sources, {"text": "waaa", "choices": choices}))
+    wrong = "'source', a str, got a NoneType" if isinstance(choices, list) else "'choices', a list"
+    assert f"expected an object with {wrong}" in shown
 
 
 def test_two_mechanisms_at_most_are_compared(sources: dict[str, Source]) -> None:
