@@ -185,13 +185,15 @@ def answered(sources: Mapping[str, Source], asked: Any) -> str:
     """
     shown: dict[str, Any] = {"releases": [], "problem": None, "runs": RUNS}
     try:
-        text, choices = asked_text(asked), _field(asked, "choices", list)[:MOST]
+        text, (choices,) = asked_text(asked), _fields(asked, "choices")
+        if not isinstance(choices, list):
+            raise InvalidValueError(f"expected a list of choices, got {a_kind(choices)}")
         if not text.strip():
             return rendered("released.html", **shown | {"problem": "There is no text yet."})
         shown["releases"] = [
             _released(sources, text, choice)
             | {"name": choice["mechanism"], "epsilon": choice["epsilon"]}
-            for choice in choices
+            for choice in choices[:MOST]
         ]
     except DxPrivacyError as error:
         shown["problem"] = str(error)
@@ -214,25 +216,24 @@ def live(sources: Mapping[str, Source], asked: Any) -> dict[str, Any]:
 
 def asked_text(asked: Any) -> str:
     """Return the text of a request."""
-    return str(_field(asked, "text", str))
+    (text,) = _fields(asked, "text")
+    if not isinstance(text, str):
+        raise InvalidValueError(f"expected a text, got a {type(text).__name__}")
+    return text
 
 
-def _field(asked: Any, name: str, kind: type) -> Any:
-    """Return what of a request is of a type, as the page sends it."""
-    value = asked.get(name) if isinstance(asked, dict) else None
-    if not isinstance(value, kind):
-        raise InvalidValueError(
-            f"expected an object with {name!r}, {a_kind(kind())}, got {a_kind(value)}; reload the "
-            "page"
-        )
-    return value
+def _fields(asked: Any, *names: str) -> list[Any]:
+    """Return what a request has under some names; None for what it lacks."""
+    if not isinstance(asked, dict):
+        raise InvalidValueError(f"expected an object with {', '.join(names)}, got {a_kind(asked)}")
+    return [asked.get(name) for name in names]
 
 
 def chosen(sources: Mapping[str, Source], choice: Any) -> tuple[Source, Mechanism]:
     """Return what was chosen; a new mechanism, since they remember what they have drawn from."""
-    space, mechanism = (_field(choice, name, str) for name in ("source", "mechanism"))
+    space, mechanism, epsilon = _fields(choice, "source", "mechanism", "epsilon")
     require_one_of(sources, space=space)
-    source, epsilon = sources[space], choice.get("epsilon")
+    source = sources[space]
     require_one_of(source.ranges, mechanism=mechanism)
     low, high, _, _ = source.ranges[mechanism]
     require_within(low, high, epsilon=epsilon)
