@@ -37,6 +37,7 @@ from hf_dxprivacy.sentences import (
     clean_sentences,
     split_sentences,
 )
+from hf_dxprivacy.sentences import cleaning
 from hf_dxprivacy.sentences import pool as pool_module
 from hf_dxprivacy.sentences.projection import projected
 from machine import PATIENCE
@@ -97,6 +98,16 @@ def test_what_a_pool_leaves_out() -> None:
 )
 def test_sentences_of_a_text(text: str, sentences: list[str]) -> None:
     assert split_sentences(text) == sentences
+
+
+def test_a_long_text_has_the_sentences_of_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    sentences = [f"This is number {k} of them." for k in range(200)]
+    monkeypatch.setattr(cleaning, "LONGEST", 50)
+    assert split_sentences(" ".join(sentences)) == sentences
+    # One that is too long is cut at a space, and nothing of it is lost.
+    found = split_sentences("word " * 100)
+    assert len(found) > 1
+    assert " ".join(found) == " ".join(["word"] * 100)
 
 
 def test_a_vector_depends_on_its_text_alone(pool: SentencePool) -> None:
