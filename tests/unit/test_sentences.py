@@ -35,9 +35,9 @@ from hf_dxprivacy.sentences import (
     TransformersEncoder,
     WordEncoder,
     clean_sentences,
+    cleaning,
     split_sentences,
 )
-from hf_dxprivacy.sentences import cleaning
 from hf_dxprivacy.sentences import pool as pool_module
 from hf_dxprivacy.sentences.projection import projected
 from machine import PATIENCE
