@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from hf_dxprivacy._version import __version__
+from hf_dxprivacy.disclosures import UNCOVERED, Disclosure, marked
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.hub.artifact import HEADER, read_json, to_json
@@ -289,22 +290,27 @@ class ReleasedDataset(Publishable):
         )
 
     def _sentences(self) -> dict[str, list[str]]:
-        """Sort the assumptions: what is not covered, and what the guarantee rests on."""
-        marks = ("Not covered", "HOLE", "Disclosed", "WARNING")
+        """Sort the disclosures: what is not covered, and what the guarantee rests on."""
         found: dict[str, list[str]] = {"uncovered": [], "rests_on": []}
-        for sentence in self.claim["guarantee"]["assumptions"]:
+        for each in self._disclosures():
             # That `datasets` keeps traces beside the rows is no concern of those who get them.
-            if "publishable(" not in sentence:
-                uncovered = any(mark in sentence for mark in marks)
-                found["uncovered" if uncovered else "rests_on"].append(sentence)
+            if each.kind != "traces":
+                uncovered = each.kind in (*UNCOVERED, "warning")
+                found["uncovered" if uncovered else "rests_on"].append(each.text)
         return found
+
+    def _disclosures(self) -> list[Disclosure]:
+        stated = self.claim["guarantee"]
+        if "disclosures" in stated:
+            return [Disclosure(**each) for each in stated["disclosures"]]
+        return [*map(marked, stated["assumptions"])]  # of a report before 0.4
 
     def _warnings(self) -> list[str]:
         """Return what a reader has to know first."""
         left = self.original_columns
         own = f"WARNING: column {_quoted(left)} holds the ORIGINAL text, without any protection."
-        stated = self.claim["guarantee"]["assumptions"]
-        return [own] * bool(left) + [s for s in stated if s.startswith(("WARNING", "HOLE"))]
+        first = [d.text for d in self._disclosures() if d.kind in ("warning", "hole")]
+        return [own] * bool(left) + first
 
     def _croissant(
         self, license: str | None, name: str, files: Mapping[str, str]

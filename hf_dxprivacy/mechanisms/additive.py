@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hf_dxprivacy._runtime import CPU, lazy_property
+from hf_dxprivacy.disclosures import Noun, Said
 from hf_dxprivacy.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -157,11 +158,11 @@ class NoiseMechanism(Mechanism):
     def _find(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
         """Find the nearest word to a noisy point for each id."""
 
-    def _assumptions(self) -> tuple[str, ...]:
+    def _disclosures(self, noun: Noun) -> tuple[Said, ...]:
         if self.resample is None:
             return ()
         return (
-            "The word found is replaced by its i-th nearest neighbour with a probability ∝ "
+            f"The {noun.one} found is replaced by its i-th nearest neighbour with a probability ∝ "
             f"exp(-{self.resample:g}·ε·i), i up to {self.resample_neighbours}, which changes the "
             "output, not the guarantee: the neighbours are public.",
         )
@@ -271,13 +272,13 @@ class MultivariateLaplace(NoiseMechanism):
         noisy += self._shape(streams.draw(self._sample_noise, positions))
         return self._nearest(noisy)
 
-    def _assumptions(self) -> tuple[str, ...]:
+    def _disclosures(self, noun: Noun) -> tuple[Said, ...]:
         if self.index == FLAT:
-            return super()._assumptions()
+            return super()._disclosures(noun)
         return (
-            f"The nearest word is searched approximately (index {self.index!r}), which changes the "
-            "output, not the guarantee: the index is fixed.",
-            *super()._assumptions(),
+            f"The nearest {noun.one} is searched approximately (index {self.index!r}), which "
+            "changes the output, not the guarantee: the index is fixed.",
+            *super()._disclosures(noun),
         )
 
 
@@ -351,11 +352,11 @@ class Mahalanobis(MultivariateLaplace):
         # λ=0 is exactly the identity; a product with a rounded one would change the last bits.
         return noise if self.lam == 0.0 else noise @ self._norm.root
 
-    def _assumptions(self) -> tuple[str, ...]:
+    def _disclosures(self, noun: Noun) -> tuple[Said, ...]:
         euclidean = upward(self.space_epsilon)
         return (
             f"For the Euclidean distance the same release is {euclidean}·d-private.",
-            *super()._assumptions(),
+            *super()._disclosures(noun),
         )
 
 
@@ -428,11 +429,11 @@ class HyperbolicLaplace(NoiseMechanism):
         noise = streams.draw(self._sample_noise, positions).astype(np.float64, copy=False)
         return self._nearest(mobius_add(self.space.points(ids), noise))
 
-    def _assumptions(self) -> tuple[str, ...]:
+    def _disclosures(self, noun: Noun) -> tuple[Said, ...]:
         if self.noise == "riemannian":
-            return super()._assumptions()
+            return super()._disclosures(noun)
         return (
             f"The paper's noise at nominal ε = {self.epsilon:g} is certified at ε + n/scale only: "
             "its density refers to Lebesgue measure, which hyperbolic translation does not keep.",
-            *super()._assumptions(),
+            *super()._disclosures(noun),
         )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hf_dxprivacy._runtime import CPU, SetOnce, check_device, lazy_property
+from hf_dxprivacy.disclosures import WORD, Disclosure, Noun, Said, always, conditions
 from hf_dxprivacy.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -19,7 +20,7 @@ from hf_dxprivacy.errors import (
     require_positive,
     require_within,
 )
-from hf_dxprivacy.guarantee import ALWAYS, PrivacyGuarantee
+from hf_dxprivacy.guarantee import PrivacyGuarantee
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -243,30 +244,40 @@ class Mechanism(SetOnce, ABC):
         bounds = self.certified_epsilon * self.pair_distances(ids_a, ids_b)
         return float(np.minimum(bounds, self.local_epsilon).sum())
 
-    def _assumptions(self) -> tuple[str, ...]:
-        return ()
+    def unknown_input(self, noun: Noun = WORD) -> str:
+        """Return where the input that stands for all out of vocabulary is, for statements."""
+        if self.own_metric:
+            return f"which becomes any {noun.one} of the {noun.space} with the same probability"
+        return f"at the centroid of the {noun.space}"
 
     @property
-    def unknown_input(self) -> str:
-        """Where the input that stands for everything out of vocabulary is, for statements."""
-        if self.own_metric:
-            return "which becomes any word of the space with the same probability"
-        return "at the centroid of the space"
-
-    @lazy_property
     def caution(self) -> str | None:
         """Warning text if outputs equal inputs with probability of 0.99 or more, else None."""
+        return self._caution(WORD)
+
+    def _caution(self, noun: Noun) -> str | None:
         return None
+
+    def _disclosures(self, noun: Noun) -> tuple[Said, ...]:
+        return ()
+
+    def disclosures(self, noun: Noun = WORD) -> tuple[Disclosure, ...]:
+        """Return what the guarantee rests on, of words or of what stands in their place."""
+        caution, commit = self._caution(noun), self.space.commit
+        found: list[Said] = []
+        if caution is not None:
+            found.append(Disclosure("warning", "", f"WARNING: {caution}."))
+        if self.paper is not None:
+            found.append(f"For comparison: a mechanism of {self.paper}.")
+        found += [*always(noun), *self._disclosures(noun)]
+        if commit is not None:
+            found.append(f"The {noun.space} is {commit.repo_id} at commit {commit.sha}.")
+        return conditions(found)
 
     @lazy_property
     def guarantee(self) -> PrivacyGuarantee:
         """Guarantee for one word."""
-        epsilon, local, commit = self.certified_epsilon, self.local_epsilon, self.space.commit
-        caution = () if self.caution is None else (f"WARNING: {self.caution}.",)
-        origin = (
-            () if commit is None else (f"The space is {commit.repo_id} at commit {commit.sha}.",)
-        )
-        peer = () if self.paper is None else (f"For comparison: a mechanism of {self.paper}.",)
+        epsilon, local = self.certified_epsilon, self.local_epsilon
         return PrivacyGuarantee(
             epsilon=epsilon,
             metric=self.metric,
@@ -274,7 +285,7 @@ class Mechanism(SetOnce, ABC):
             neighbour_epsilon={
                 k: min(epsilon * d, local) for k, d in self.neighbour_distances().items()
             },
-            assumptions=(*caution, *peer, *ALWAYS, *self._assumptions(), *origin),
+            disclosures=self.disclosures(),
             log_ratio_bound=self.word_bound,
         )
 
@@ -319,19 +330,21 @@ class ExactMechanism(Mechanism):
         return rows
 
     @lazy_property
-    def caution(self) -> str | None:
-        """See `Mechanism.caution`; by the exact law of some words of the space."""
+    def _stays(self) -> float:
+        """Exact probability that a word stays, on average over some words of the space."""
         probed = np.linspace(0, len(self.space) - 1, PROBED_WORDS).astype(np.int64)
-        stays = float(self.probabilities(probed)[np.arange(len(probed)), probed].mean())
-        if stays < NEARLY_ALWAYS:
+        return float(self.probabilities(probed)[np.arange(len(probed)), probed].mean())
+
+    def _caution(self, noun: Noun) -> str | None:
+        if self._stays < NEARLY_ALWAYS:
             return None
         return (
-            f"at ε = {self.epsilon:g} nearly every word of this space stays as it is, with "
-            f"probability {stays:.4f} on average over {len(probed)} words. {self._remedy}"
+            f"at ε = {self.epsilon:g} nearly every {noun.one} of this {noun.space} stays as it is, "
+            f"with probability {self._stays:.4f} on average over {PROBED_WORDS} {noun.many}. "
+            f"{self._remedy(noun)}"
         )
 
-    @property
-    def _remedy(self) -> str:
+    def _remedy(self, noun: Noun) -> str:
         return "Take a smaller ε"
 
 

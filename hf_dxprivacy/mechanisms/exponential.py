@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from hf_dxprivacy._runtime import lazy_property
+from hf_dxprivacy.disclosures import Noun, Said, exact_level
 from hf_dxprivacy.errors import require_between, require_positive, require_within
 from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.mechanisms.base import ExponentialLaw, Ids, Reals
@@ -82,12 +83,12 @@ class ExponentialMechanism(ExponentialLaw):
         """Return (m, V) distances from inputs to all words, truncated at γ."""
         return np.minimum(self.space.distances(ids), self.radius)
 
-    @property
-    def _remedy(self) -> str:
+    def _remedy(self, noun: Noun) -> str:
         nearest = self.space.neighbour_distances()[1]
         return (
             "ε is per unit of distance, and the median distance to the nearest neighbour is "
-            f"{nearest:.3g}: take a smaller ε, or scale the space (rescale, or convert --unit-step)"
+            f"{nearest:.3g}: take a smaller ε, or scale the {noun.space} (rescale, or "
+            "convert --unit-step)"
         )
 
     @lazy_property
@@ -182,6 +183,5 @@ class CalibratedExponential(ExponentialMechanism):
         super().__init__(space, epsilon, beta)
         self._calibration = calibrate(space, self.epsilon, self.beta)
 
-    def _assumptions(self) -> tuple[str, ...]:
-        level, s = upward(self._calibration.level, 6), self.inverse_temperature
-        return (f"The exact level over all pairs of words is {level} (s = {s:.4g}).",)
+    def _disclosures(self, noun: Noun) -> tuple[Said, ...]:
+        return (exact_level(upward(self._calibration.level, 6), self.inverse_temperature, noun),)

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import lazy_property
+from hf_dxprivacy.disclosures import Noun, Said, exact_level
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.guarantee import upward
 from hf_dxprivacy.mechanisms.base import Calibration, ExponentialLaw, Ids, Reals
@@ -285,13 +286,12 @@ class Hierarchical(ExponentialLaw):
         places += inner_size * (places >= inner_start)
         return tree.order.take(places).astype(np.int64)
 
-    def _assumptions(self) -> tuple[str, ...]:
+    def _disclosures(self, noun: Noun) -> tuple[Said, ...]:
         size, local = len(self.space), self.local_epsilon
         eight = upward(min(self.epsilon * math.log(8), local))
         return (
-            f"Two words that share a cluster of 8 words: log-ratio at most {eight}; any two of the "
-            f"{size} words, and the unknown word: at most {upward(local)}. The tree is public; a "
-            "word that it lacks is one more word beside its root.",
-            f"The exact level over all pairs of words is {upward(self.exact_epsilon(), 6)} "
-            f"(s = {self.inverse_temperature:.4g}).",
+            f"Two {noun.many} that share a cluster of 8 {noun.many}: log-ratio at most {eight}; "
+            f"any two of the {size} {noun.many}, and the unknown {noun.one}: at most "
+            f"{upward(local)}. The tree is public; {noun.lacking} beside its root.",
+            exact_level(upward(self.exact_epsilon(), 6), self.inverse_temperature, noun),
         )

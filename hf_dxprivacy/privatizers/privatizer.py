@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy._notebook import Shown
 from hf_dxprivacy._runtime import SetOnce, lazy_property
+from hf_dxprivacy.disclosures import Disclosure, nested_disclosures
 from hf_dxprivacy.errors import (
     ArtifactError,
     HubFileNotFoundError,
@@ -27,7 +28,7 @@ from hf_dxprivacy.errors import (
     require_at_least,
     require_one_of,
 )
-from hf_dxprivacy.guarantee import PrivacyGuarantee, nested_disclosures
+from hf_dxprivacy.guarantee import PrivacyGuarantee
 from hf_dxprivacy.hub import (
     ArtifactSource,
     HubOptions,
@@ -182,9 +183,10 @@ class Privatizer(SetOnce, Publishable, Shown):
         """The columns that hold released texts, each with the column or path they are made from."""
         return dict(zip(self.output_columns, self.text_paths, strict=True))
 
-    def _nested_disclosures(self) -> tuple[str, ...]:
+    def _nested_disclosures(self) -> tuple[Disclosure, ...]:
         paths = {column: str(path) for column, path in self._paths.items()}
-        return nested_disclosures(paths, self.roles, self.memoize) if paths else ()
+        noise = self.seed is not None, self.memoize
+        return nested_disclosures(paths, self.roles, *noise) if paths else ()
 
     def _column_settings(self) -> dict[str, Any]:
         # The output is named only if it differs: with another text column, the original text must
@@ -496,7 +498,7 @@ class Privatizer(SetOnce, Publishable, Shown):
             )
         shown = stored.to_dict() | {
             "ships": is_builtin(stored.space["name"]),
-            "unknown": self.mechanism.unknown_input,
+            "unknown": self.mechanism.unknown_input(),
         }
         # The card is about what is loaded from here, which has no seed or key.
         guarantee = str(self.with_noise(None).guarantee)

@@ -14,13 +14,9 @@ import numpy as np
 
 from hf_dxprivacy import randomness
 from hf_dxprivacy._runtime import CPU, lazy_property
+from hf_dxprivacy.disclosures import ENTRY, sentence_disclosures, shared_by_inputs
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, a_kind, require_one_of
-from hf_dxprivacy.guarantee import (
-    PrivacyGuarantee,
-    of_entries,
-    sentence_disclosures,
-    shared_by_inputs,
-)
+from hf_dxprivacy.guarantee import PrivacyGuarantee
 from hf_dxprivacy.hub import HubOptions
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from hf_dxprivacy.privatizers.batch import RowIds, TextCounts
@@ -167,16 +163,15 @@ class SentencePrivatizer(Privatizer):
         for k, bound in chain.from_iterable(each.neighbour_epsilon.items() for each in stated):
             near[k] = max(bound, near.get(k, 0.0))
         # What holds for one label only, such as its exact level, is not said of all of them.
+        of_laws = [law.disclosures(ENTRY) for law in laws]
         said = [
-            sentence
-            for sentence in dict.fromkeys(chain.from_iterable(each.assumptions for each in stated))
-            if sentence.startswith("WARNING")
-            or all(sentence in each.assumptions for each in stated)
+            record
+            for record in dict.fromkeys(chain.from_iterable(of_laws))
+            if record.kind == "warning" or all(record in each for each in of_laws)
         ]
         return replace(
             bare,
             epsilon=max(law.certified_epsilon for law in laws),
-            metric=of_entries(bare.metric),
             unit=self.unit,
             among=shared_by_inputs(
                 self.label_column is not None, self.seed is not None, self.memoize
@@ -184,10 +179,10 @@ class SentencePrivatizer(Privatizer):
             # A text that is equal to another one of its user can be told from one that is not.
             ldp_epsilon=math.inf if self.memoize == "user" else bare.ldp_epsilon,
             neighbour_epsilon=dict(sorted(near.items())),
-            assumptions=sentence_disclosures(
+            disclosures=sentence_disclosures(
                 self.unit,
                 [len(pool) for pool, _ in self._parts.values()],
-                tuple(said),
+                said,
                 seeded=self.seed is not None,
                 memoize=self.memoize,
                 label_column=self.label_column,

@@ -14,8 +14,15 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy import randomness
 from hf_dxprivacy._runtime import CPU, lazy_property, no_collection
+from hf_dxprivacy.disclosures import (
+    Disclosure,
+    marked,
+    shared_by_inputs,
+    text_disclosures,
+    uncovered,
+)
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
-from hf_dxprivacy.guarantee import PrivacyGuarantee, shared_by_inputs, text_disclosures
+from hf_dxprivacy.guarantee import PrivacyGuarantee
 from hf_dxprivacy.mechanisms import FLAT, Mechanism
 from hf_dxprivacy.privatizers.batch import Case, EncodedText, OutOfVocabulary, RowIds, WordCounts
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
@@ -43,10 +50,11 @@ from hf_dxprivacy.text.shapes import UNIFORMS, render
 logger = logging.getLogger(__name__)
 
 # Added to the disclosures of a privatizer that perturbs slots only.
-SLOTS_ONLY = (
-    "Only slots are perturbed. Not covered, released: every other word as it is, and which words "
-    "are slots (the mask). The statement holds for inputs that have the same other words and the "
-    "same mask."
+SLOTS_ONLY = uncovered(
+    "every other word as it is, and which words are slots (the mask)",
+    "The statement holds for inputs that have the same other words and the same mask.",
+    before="Only slots are perturbed.",
+    how=", released",
 )
 # After so many words a share of unknown ones above this is reported once.
 NOTED_WORDS, NOTED_SHARE = 100, 0.3
@@ -213,7 +221,7 @@ class DxPrivatizer(Privatizer):
             len(self.stopwords),
             self.seed is not None,
             self.memoize,
-            unknown=self.mechanism.unknown_input,
+            unknown=self.mechanism.unknown_input(),
             shapes=self.space.shapes,
             segmenter=None if self.segmenter == WORDS else self.segmenter,
         )
@@ -225,7 +233,7 @@ class DxPrivatizer(Privatizer):
             bare,
             ldp_epsilon=bare.ldp_epsilon if covered else math.inf,
             among=shared_by_inputs(False, self.seed is not None, self.memoize),
-            assumptions=(*bare.assumptions, *disclosures, *self._nested_disclosures(), *selected),
+            disclosures=(*bare.disclosures, *disclosures, *self._nested_disclosures(), *selected),
             log_ratio_bound=self._bound,
         )
 
@@ -385,8 +393,10 @@ class DxPrivatizer(Privatizer):
         return rows, joined_masks(rows, self._selector.masks(flat(rows), batch))
 
     @property
-    def _selection_disclosures(self) -> tuple[str, ...]:
-        return () if self._selector is None else (SLOTS_ONLY, *self._selector.disclosures)
+    def _selection_disclosures(self) -> tuple[Disclosure, ...]:
+        if self._selector is None:
+            return ()
+        return (SLOTS_ONLY, *map(marked, self._selector.disclosures))
 
     def _release(
         self, columns: Sequence[EncodedText], on_counts: Callable[[WordCounts], None] | None

@@ -17,8 +17,9 @@ from tokenizers import Tokenizer
 
 from hf_dxprivacy import randomness
 from hf_dxprivacy._runtime import CPU, lazy_property, require
+from hf_dxprivacy.disclosures import TOKEN, shared_by_inputs, token_disclosures
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
-from hf_dxprivacy.guarantee import PrivacyGuarantee, shared_by_inputs, token_disclosures
+from hf_dxprivacy.guarantee import PrivacyGuarantee
 from hf_dxprivacy.hub import ArtifactSource, fetch
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.batch import EncodedColumn, Ids, RowIds
@@ -172,12 +173,12 @@ class TokenPrivatizer(Privatizer):
 
         Its `bound` takes two sequences of token ids.
         """
-        bare = self.mechanism.guarantee
-        disclosures = token_disclosures(self.seed is not None, self.mechanism.unknown_input)
+        law = self.mechanism
+        own = token_disclosures(self.seed is not None, law.unknown_input(TOKEN))
         return replace(
-            bare,
+            law.guarantee,
             unit="token",
-            assumptions=(*bare.assumptions, *disclosures),
+            disclosures=(*law.disclosures(TOKEN), *own),
             among=shared_by_inputs(False, self.seed is not None, None),
             log_ratio_bound=self._bound,
         )

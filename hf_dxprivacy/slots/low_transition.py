@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from hf_dxprivacy.disclosures import Said, conditions
 from hf_dxprivacy.errors import (
     ArtifactError,
     InvalidTypeError,
@@ -167,13 +168,11 @@ class LowTransitionSelector(Selector, Publishable):
         return CorpusGuarantee(self.config.epsilon)
 
     @property
-    def disclosures(self) -> tuple[str, ...]:
+    def disclosures(self) -> tuple[Said, ...]:
         """See `Selector.disclosures`."""
-        applies = str(self.guarantee).partition("\n")[0]
-        return (
-            f"Slots are chosen by n-grams of a corpus; to that corpus this applies: {applies}.",
-            *self.guarantee.assumptions,
-        )
+        applies = self.guarantee.statement
+        chosen = f"Slots are chosen by n-grams of a corpus; to that corpus this applies: {applies}."
+        return (*conditions([chosen]), *self.guarantee.disclosures)
 
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
         """See `Selector.masks`."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hf_dxprivacy._runtime import in_worker, lazy_property, require
+from hf_dxprivacy.disclosures import Said, conditions
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_at_least
 from hf_dxprivacy.slots.selector import Mask, Rows, Selector, Words
 from hf_dxprivacy.slots.tags import OUTSIDE, chosen_labels, selects
@@ -79,9 +80,9 @@ class SpanSelector(Selector):
         return [self._chosen(self.find(text)) for text in texts]
 
     @property
-    def disclosures(self) -> tuple[str, ...]:
+    def disclosures(self) -> tuple[Said, ...]:
         """See `Selector.disclosures`."""
-        return (MISSED,)
+        return conditions([MISSED])
 
     def _chosen(self, spans: Iterable[Any]) -> list[LabelledSpan]:
         found = []
@@ -231,9 +232,9 @@ class NerSelector(Selector):
         return str(self._checkpoint.commit or Path(self._checkpoint.name).name)
 
     @property
-    def disclosures(self) -> tuple[str, ...]:
+    def disclosures(self) -> tuple[Said, ...]:
         """See `Selector.disclosures`."""
-        return (f"Slots are the names that the model {self.name} finds.", MISSED)
+        return conditions([f"Slots are the names that the model {self.name} finds.", MISSED])
 
     @property
     def is_public(self) -> bool:
