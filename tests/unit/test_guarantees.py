@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_dxprivacy import DxPrivatizer, SentencePrivatizer, SlotPrivatizer
+from hf_dxprivacy.disclosures import WORD, always, conditions, text_disclosures
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.guarantee import ALWAYS, PrivacyGuarantee, at_most, text_disclosures, upward
+from hf_dxprivacy.guarantee import PrivacyGuarantee, at_most, upward
 from hf_dxprivacy.mechanisms import (
     CalibratedExponential,
     MultivariateLaplace,
@@ -29,7 +30,7 @@ GUARANTEE = PrivacyGuarantee(
     metric="Euclidean distance",
     ldp_epsilon=27.12341,
     neighbour_epsilon={1: 2.5, 10: 4.25, 100: 7.0, 1000: 9.0},
-    assumptions=("First.", "Second."),
+    disclosures=conditions(["First.", "Second."]),
 )
 
 
@@ -195,6 +196,10 @@ def test_dictionary_is_strict_json() -> None:
         "neighbour_epsilon": {"1": 2.5, "10": 4.25, "100": 7.0, "1000": 9.0},
         "unit": "word",
         "assumptions": ["First.", "Second."],
+        "disclosures": [
+            {"kind": "condition", "subject": "", "text": "First."},
+            {"kind": "condition", "subject": "", "text": "Second."},
+        ],
     }
 
 
@@ -244,7 +249,7 @@ def test_needs_a_number_as_level() -> None:
 def test_every_disclosure_is_stated_when_it_applies(
     oov: str, case: str, stopwords: int, seeded: bool
 ) -> None:
-    text = " ".join(text_disclosures(oov, case, stopwords, seeded))
+    text = " ".join(each.text for each in text_disclosures(oov, case, stopwords, seeded))
     assert "the number of words and what stands between them" in text
     assert ("HOLE" in text) == (oov == "keep")
     assert ("removed" in text) == (oov == "drop")
@@ -255,8 +260,8 @@ def test_every_disclosure_is_stated_when_it_applies(
 
 
 def test_what_always_holds_names_the_idealisation() -> None:
-    assert any("Arithmetic is treated as exact" in sentence for sentence in ALWAYS)
-    assert any("add up" in sentence for sentence in ALWAYS)
+    assert any("Arithmetic is treated as exact" in sentence for sentence in always(WORD))
+    assert any("add up" in sentence for sentence in always(WORD))
 
 
 @pytest.mark.parametrize("mechanism", [TruncatedExponential, CalibratedExponential])
@@ -270,6 +275,7 @@ def test_an_epsilon_that_hides_nothing_is_told(
         stays = law.probabilities(every)[every, every].mean()
         assert (stays > 0.99) == (epsilon == 60.0)
         assert (law.caution is not None) == (epsilon == 60.0)
+        assert bool(law.guarantee.said("warning")) == (epsilon == 60.0)
         assert law.guarantee.assumptions[0].startswith("WARNING") == (epsilon == 60.0)
     text = str(law.guarantee)
     assert "at ε = 60 nearly every word of this space stays as it is, with probability 0.99" in text
