@@ -4,15 +4,90 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from hf_dxprivacy._notebook import DETAILS, Shown
-from hf_dxprivacy.disclosures import UNCOVERED, Disclosure, Kind, conditions
 from hf_dxprivacy.errors import require_positive
 
 _ORDINALS = {1: "1st", 10: "10th", 100: "100th"}
 
 LogRatioBound = Callable[[Any, Any], float]
+
+# A record says what its statement rests on; names the exact level, what is in clear, what shows to
+# be equal (the noise is a function of a secret), what stays with the owner's copy; says that the
+# statement promises little, or nothing of a part.
+Kind = Literal[
+    "condition", "exact_level", "in_clear", "equality_shows", "traces", "warning", "hole"
+]
+# Kinds whose subjects are not covered.
+UNCOVERED: tuple[Kind, ...] = ("in_clear", "equality_shows", "traces", "hole")
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """One thing that a guarantee says.
+
+    Attributes:
+        text: All of it, in whole sentences.
+        kind: What it does to the statement.
+        subject: What it names, as it reads in a list; "" if it stands in none.
+    """
+
+    text: str
+    kind: Kind = "condition"
+    subject: str = ""
+
+
+def uncovered(
+    subject: str, more: str = "", *, before: str = "", how: str = "", kind: Kind = "in_clear"
+) -> Disclosure:
+    """Return a record of what is not covered, with sentences before and after."""
+    named = f"Not covered{how}: {subject}."
+    return Disclosure(" ".join(filter(None, [before, named, more])), kind, subject)
+
+
+def marked(said: Disclosure | str) -> Disclosure:
+    """Return a record; a bare sentence, of a report before 0.4 or a user's selector, has marks.
+
+    No sentence that is made here is read so.
+    """
+    if isinstance(said, Disclosure):
+        return said
+    marks: dict[str, Kind] = {"WARNING": "warning", "HOLE": "hole", "publishable(": "traces"}
+    marks["Not covered"] = "in_clear"
+    kind: Kind = next((kind for mark, kind in marks.items() if mark in said), "condition")
+    return Disclosure(said, kind, said.removesuffix(".") if kind in UNCOVERED else "")
+
+
+class Noun(NamedTuple):
+    """What the inputs of a mechanism are called, and where they are from."""
+
+    one: str
+    many: str
+    space: str
+    lacking: str
+
+
+WORD = Noun("word", "words", "space", "a word that it lacks is one more word")
+TOKEN = Noun("token", "tokens", "space", "a token that it lacks is one more token")
+ENTRY = Noun("entry", "entries", "pool", "the unknown entry is one more")
+
+_EXACT = Disclosure(
+    "Arithmetic is treated as exact, though noise and probabilities are floating-point numbers."
+)
+# True of every release, whatever its options (mathematics: Pr is over the noise). Of a pool more is
+# said where it is released.
+ALWAYS = {ENTRY: (_EXACT,)} | {
+    noun: (
+        Disclosure(
+            f"The noise of different {noun.many} is independent; bounds of several {noun.many}, "
+            "columns or releases of the same text add up."
+        ),
+        Disclosure("The embedding space is public and was not made from the private text."),
+        _EXACT,
+    )
+    for noun in (WORD, TOKEN)
+}
 
 
 def upward(value: float, digits: int = 4) -> str:
@@ -48,19 +123,6 @@ class _Stated(Shown):
     def assumptions(self) -> tuple[str, ...]:
         """What the statement rests on and what it does not cover, as sentences."""
         return (*[each.text for each in self.disclosures],)
-
-    def said(self, *kinds: Kind) -> list[Disclosure]:
-        """Return the disclosures of some kinds."""
-        return [each for each in self.disclosures if each.kind in kinds]
-
-    def _records(self) -> dict[str, list[Any]]:
-        records = [dict(vars(each)) for each in self.disclosures]
-        return {"assumptions": [*self.assumptions], "disclosures": records}
-
-    def _printed(self, *head: str) -> str:
-        """Return a statement with its disclosures; warnings stand in the plain lines."""
-        said = [each.text for each in self.disclosures if each.kind != "warning"]
-        return "\n".join([*head, *[f"  - {text}" for text in said]])
 
 
 @dataclass(frozen=True)
@@ -124,7 +186,8 @@ class PrivacyGuarantee(_Stated):
             },
             "unit": self.unit,
             **({"among": self.among} if self.among else {}),
-            **self._records(),
+            "assumptions": [each.text for each in self.disclosures],
+            "disclosures": [dict(vars(each)) for each in self.disclosures],
         }
 
     @property
@@ -142,8 +205,9 @@ class PrivacyGuarantee(_Stated):
         local = f"{at_most(self.ldp_epsilon)} (pure local DP: ε ≤ {upward(self.ldp_epsilon)})"
         if math.isinf(self.ldp_epsilon):
             local = "without any bound (no pure local DP), so that some can be told for certain"
-        warnings = "".join(f" {each.text}" for each in self.said("warning"))
-        left = [each.subject for each in self.said(*UNCOVERED) if each.subject]
+        said = self.disclosures
+        warnings = "".join(f" {each.text}" for each in said if each.kind == "warning")
+        left = [each.subject for each in said if each.kind in UNCOVERED and each.subject]
         return (
             f"Near {unit}s: a release changes the odds of a {entry} {', '.join(factors)} (at the "
             "median distance).",
@@ -169,20 +233,22 @@ class PrivacyGuarantee(_Stated):
         other = f" of {self.among}" if self.among else ""
         bounded = math.isfinite(self.ldp_epsilon)
         local = f"ε ≤ {upward(self.ldp_epsilon)}" if bounded else "none, nothing bounds it"
-        return self._printed(
+        # Warnings stand in the plain lines.
+        said = [each.text for each in self.disclosures if each.kind != "warning"]
+        lines = (
             *self.plain,
             DETAILS,
             f"  {self.statement}",
             f"  ε·d at the median distance: {neighbours}",
             f"  as pure local DP, any {self.unit} against any other{other}: {local}",
         )
+        return "\n".join([*lines, *[f"  - {text}" for text in said]])
 
 
-_EXACT = Disclosure(
-    "hole",
-    "",
+_EXACT_COUNTS = Disclosure(
     "HOLE: the counts of the n-grams are exact (epsilon=None). Nothing is promised to the corpus "
     "they come from, which has to be public.",
+    "hole",
 )
 _RESTS_ON = (
     "The alphabet of words is public and was not made from that corpus; so are n_max, l_max and "
@@ -211,11 +277,13 @@ class CorpusGuarantee(_Stated):
     @property
     def disclosures(self) -> tuple[Disclosure, ...]:  # type: ignore[override]
         """What the statement rests on."""
-        return conditions([_EXACT] if self.epsilon is None else _RESTS_ON)
+        return (_EXACT_COUNTS,) if self.epsilon is None else (*map(Disclosure, _RESTS_ON),)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as JSON-ready values."""
-        return {"epsilon": self.epsilon, "unit": self.unit, **self._records()}
+        records = [dict(vars(each)) for each in self.disclosures]
+        stated = {"epsilon": self.epsilon, "unit": self.unit}
+        return {**stated, "assumptions": [*self.assumptions], "disclosures": records}
 
     @property
     def statement(self) -> str:
@@ -226,4 +294,4 @@ class CorpusGuarantee(_Stated):
         return f"ε_g-differentially private per {self.unit} of the corpus: ε_g = {bound}"
 
     def __str__(self) -> str:
-        return self._printed(self.statement)
+        return "\n".join([self.statement, *[f"  - {text}" for text in self.assumptions]])

@@ -50,7 +50,8 @@ def false_statements(mechanism: Mechanism, evidence: Evidence) -> tuple[str, ...
         )
     levels = [
         ("the exact level in guarantee.disclosures", float(each.subject))
-        for each in guarantee.said("exact_level")
+        for each in guarantee.disclosures
+        if each.kind == "exact_level"
     ]
     if isinstance(mechanism, CalibratedExponential | Hierarchical):
         levels.insert(0, ("exact_epsilon()", mechanism.exact_epsilon()))

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from hf_dxprivacy._version import __version__
-from hf_dxprivacy.disclosures import UNCOVERED, Disclosure, marked
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.guarantee import upward
+from hf_dxprivacy.guarantee import Disclosure, Kind, marked, upward
 from hf_dxprivacy.hub.artifact import HEADER, read_json, to_json
 from hf_dxprivacy.hub.atomic import atomic_write
 from hf_dxprivacy.hub.cards import (
@@ -291,26 +290,22 @@ class ReleasedDataset(Publishable):
 
     def _sentences(self) -> dict[str, list[str]]:
         """Sort the disclosures: what is not covered, and what the guarantee rests on."""
-        found: dict[str, list[str]] = {"uncovered": [], "rests_on": []}
-        for each in self._disclosures():
-            # That `datasets` keeps traces beside the rows is no concern of those who get them.
-            if each.kind != "traces":
-                uncovered = each.kind in (*UNCOVERED, "warning")
-                found["uncovered" if uncovered else "rests_on"].append(each.text)
-        return found
+        # That `datasets` keeps traces beside the rows is no concern of those who get them.
+        uncovered = self._said("in_clear", "equality_shows", "hole", "warning")
+        return {"uncovered": uncovered, "rests_on": self._said("condition", "exact_level")}
 
-    def _disclosures(self) -> list[Disclosure]:
+    def _said(self, *kinds: Kind) -> list[str]:
         stated = self.claim["guarantee"]
-        if "disclosures" in stated:
-            return [Disclosure(**each) for each in stated["disclosures"]]
-        return [*map(marked, stated["assumptions"])]  # of a report before 0.4
+        # Reports before 0.4 have sentences only.
+        records = [Disclosure(**each) for each in stated.get("disclosures", ())]
+        records = records or [*map(marked, stated["assumptions"])]
+        return [each.text for each in records if each.kind in kinds]
 
     def _warnings(self) -> list[str]:
         """Return what a reader has to know first."""
         left = self.original_columns
         own = f"WARNING: column {_quoted(left)} holds the ORIGINAL text, without any protection."
-        first = [d.text for d in self._disclosures() if d.kind in ("warning", "hole")]
-        return [own] * bool(left) + first
+        return [own] * bool(left) + self._said("warning", "hole")
 
     def _croissant(
         self, license: str | None, name: str, files: Mapping[str, str]

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hf_dxprivacy._runtime import require
-from hf_dxprivacy.disclosures import uncovered
 from hf_dxprivacy.errors import require_at_least, require_one_of, require_within
-from hf_dxprivacy.guarantee import PrivacyGuarantee
+from hf_dxprivacy.guarantee import PrivacyGuarantee, uncovered
 from hf_dxprivacy.integrations import require_texts_privatizer
 from hf_dxprivacy.integrations._tools import ToolSelector, digest, pipeline_digest
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hf_dxprivacy.disclosures import Disclosure, conditions, uncovered
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.guarantee import Disclosure, uncovered
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.batch import Mask
 from hf_dxprivacy.privatizers.nested import NestedRow, flat, joined_masks
@@ -28,10 +28,14 @@ _REDACTED = (
         "nothing is promised between others.",
         how=", released",
     ),
-    "What is not found is no exception: it is perturbed as every other word, under ε·d, and not "
-    "redacted. Nothing here bounds how often that happens.",
+    Disclosure(
+        "What is not found is no exception: it is perturbed as every other word, under ε·d, and "
+        "not redacted. Nothing here bounds how often that happens."
+    ),
 )
-_EQUAL = "Rows with seeded or memoized noise are equal if they are equal after redaction."
+_EQUAL = Disclosure(
+    "Rows with seeded or memoized noise are equal if they are equal after redaction."
+)
 
 
 class RedactingPrivatizer(DxPrivatizer):
@@ -85,13 +89,13 @@ class RedactingPrivatizer(DxPrivatizer):
     @property
     def _selection_disclosures(self) -> tuple[Disclosure, ...]:
         labels = self.redact.labels or ()
-        found = (
+        found = Disclosure(
             f"Spans that are found as {' or '.join(labels)} are not perturbed: each, with all "
             f"words that it touches, becomes its constant, such as {_constant(labels[0])}. So two "
             "texts that differ only within spans which are found in both, as the same, are "
             "released with the same probabilities (bound 0)."
         )
-        return conditions([found, *_REDACTED, *[_EQUAL] * (self._noise is not None)])
+        return (found, *_REDACTED, *[_EQUAL] * (self._noise is not None))
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"redact": self.redact.to_dict()}

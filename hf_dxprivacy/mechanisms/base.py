@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hf_dxprivacy._runtime import CPU, SetOnce, check_device, lazy_property
-from hf_dxprivacy.disclosures import WORD, Disclosure, Noun, Said, always, conditions
 from hf_dxprivacy.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -20,7 +19,7 @@ from hf_dxprivacy.errors import (
     require_positive,
     require_within,
 )
-from hf_dxprivacy.guarantee import PrivacyGuarantee
+from hf_dxprivacy.guarantee import ALWAYS, WORD, Disclosure, Noun, PrivacyGuarantee
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -250,29 +249,31 @@ class Mechanism(SetOnce, ABC):
             return f"which becomes any {noun.one} of the {noun.space} with the same probability"
         return f"at the centroid of the {noun.space}"
 
+    @lazy_property
+    def _caution(self) -> str | None:
+        """`caution`, with places for a noun."""
+        return None
+
     @property
     def caution(self) -> str | None:
         """Warning text if outputs equal inputs with probability of 0.99 or more, else None."""
-        return self._caution(WORD)
+        return self._caution and self._caution.format(WORD)
 
-    def _caution(self, noun: Noun) -> str | None:
-        return None
-
-    def _disclosures(self, noun: Noun) -> tuple[Said, ...]:
+    def _disclosures(self, noun: Noun) -> tuple[Disclosure, ...]:
         return ()
 
     def disclosures(self, noun: Noun = WORD) -> tuple[Disclosure, ...]:
         """Return what the guarantee rests on, of words or of what stands in their place."""
-        caution, commit = self._caution(noun), self.space.commit
-        found: list[Said] = []
-        if caution is not None:
-            found.append(Disclosure("warning", "", f"WARNING: {caution}."))
+        found, commit = [*ALWAYS[noun], *self._disclosures(noun)], self.space.commit
         if self.paper is not None:
-            found.append(f"For comparison: a mechanism of {self.paper}.")
-        found += [*always(noun), *self._disclosures(noun)]
+            found.insert(0, Disclosure(f"For comparison: a mechanism of {self.paper}."))
+        if self._caution is not None:
+            text = f"WARNING: {self._caution.format(noun)}."
+            found.insert(0, Disclosure(text, "warning"))
         if commit is not None:
-            found.append(f"The {noun.space} is {commit.repo_id} at commit {commit.sha}.")
-        return conditions(found)
+            origin = f"The {noun.space} is {commit.repo_id} at commit {commit.sha}."
+            found.append(Disclosure(origin))
+        return tuple(found)
 
     @lazy_property
     def guarantee(self) -> PrivacyGuarantee:
@@ -330,21 +331,19 @@ class ExactMechanism(Mechanism):
         return rows
 
     @lazy_property
-    def _stays(self) -> float:
-        """Exact probability that a word stays, on average over some words of the space."""
+    def _caution(self) -> str | None:
+        """See base class; by the exact law of some words of the space."""
         probed = np.linspace(0, len(self.space) - 1, PROBED_WORDS).astype(np.int64)
-        return float(self.probabilities(probed)[np.arange(len(probed)), probed].mean())
-
-    def _caution(self, noun: Noun) -> str | None:
-        if self._stays < NEARLY_ALWAYS:
+        stays = float(self.probabilities(probed)[np.arange(len(probed)), probed].mean())
+        if stays < NEARLY_ALWAYS:
             return None
         return (
-            f"at ε = {self.epsilon:g} nearly every {noun.one} of this {noun.space} stays as it is, "
-            f"with probability {self._stays:.4f} on average over {PROBED_WORDS} {noun.many}. "
-            f"{self._remedy(noun)}"
+            f"at ε = {self.epsilon:g} nearly every {{0.one}} of this {{0.space}} stays as it is, "
+            f"with probability {stays:.4f} on average over {len(probed)} {{0.many}}. {self._remedy}"
         )
 
-    def _remedy(self, noun: Noun) -> str:
+    @property
+    def _remedy(self) -> str:
         return "Take a smaller ε"
 
 

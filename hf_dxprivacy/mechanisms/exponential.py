@@ -11,9 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from hf_dxprivacy._runtime import lazy_property
-from hf_dxprivacy.disclosures import Noun, Said, exact_level
 from hf_dxprivacy.errors import require_between, require_positive, require_within
-from hf_dxprivacy.guarantee import upward
+from hf_dxprivacy.guarantee import Disclosure, Noun, upward
 from hf_dxprivacy.mechanisms.base import ExponentialLaw, Ids, Reals
 from hf_dxprivacy.mechanisms.certificate import calibrate, truncation_weight
 from hf_dxprivacy.mechanisms.levels import privacy_curve
@@ -83,11 +82,12 @@ class ExponentialMechanism(ExponentialLaw):
         """Return (m, V) distances from inputs to all words, truncated at γ."""
         return np.minimum(self.space.distances(ids), self.radius)
 
-    def _remedy(self, noun: Noun) -> str:
+    @property
+    def _remedy(self) -> str:
         nearest = self.space.neighbour_distances()[1]
         return (
             "ε is per unit of distance, and the median distance to the nearest neighbour is "
-            f"{nearest:.3g}: take a smaller ε, or scale the {noun.space} (rescale, or "
+            f"{nearest:.3g}: take a smaller ε, or scale the {{0.space}} (rescale, or "
             "convert --unit-step)"
         )
 
@@ -183,5 +183,7 @@ class CalibratedExponential(ExponentialMechanism):
         super().__init__(space, epsilon, beta)
         self._calibration = calibrate(space, self.epsilon, self.beta)
 
-    def _disclosures(self, noun: Noun) -> tuple[Said, ...]:
-        return (exact_level(upward(self._calibration.level, 6), self.inverse_temperature, noun),)
+    def _disclosures(self, noun: Noun) -> tuple[Disclosure, ...]:
+        level, s = upward(self._calibration.level, 6), self.inverse_temperature
+        text = f"The exact level over all pairs of {noun.many} is {level} (s = {s:.4g})."
+        return (Disclosure(text, "exact_level", level),)

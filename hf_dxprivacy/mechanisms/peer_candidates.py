@@ -12,7 +12,6 @@ from functools import partial
 import numpy as np
 
 from hf_dxprivacy._runtime import lazy_property
-from hf_dxprivacy.disclosures import Noun
 from hf_dxprivacy.errors import InvalidValueError, require_at_least
 from hf_dxprivacy.mechanisms.base import BLOCK_BYTES, Ids, Reals
 from hf_dxprivacy.mechanisms.peers import ListedWords
@@ -66,13 +65,14 @@ class CandidateMechanism(ListedWords):
             drawn[at] = candidates[np.searchsorted(sums, mass, side="right")]
         return drawn
 
-    def _caution(self, noun: Noun) -> str | None:
-        # Here that there is no finite guarantee, if so.
+    @lazy_property
+    def _caution(self) -> str | None:
+        """See base class; here that there is no finite guarantee, if so."""
         if math.isfinite(self.diameter):
             return None
         return (
-            f"no finite guarantee between {self._apart.format(noun.many)}: what comes out of one "
-            "can rule the other out for certain"
+            f"no finite guarantee between {self._apart}: what comes out of one can rule the other "
+            "out for certain"
         )
 
 
@@ -148,7 +148,7 @@ class CusText(SetMechanism):
 
     name = "custext"
     paper = "Chen et al. 2023"
-    _apart = "{} of different clusters"
+    _apart = "{0.many} of different clusters"
 
     def __init__(self, space: EmbeddingSpace, epsilon: float, k: int = 20) -> None:
         super().__init__(space, epsilon, k)
@@ -203,7 +203,7 @@ class SynTF(SetMechanism):
 
     name = "syntf"
     paper = "Weggenmann and Kerschbaum 2018"
-    _apart = "{} with different candidates"
+    _apart = "{0.many} with different candidates"
 
     def __init__(self, space: EmbeddingSpace, epsilon: float, k: int = 5) -> None:
         super().__init__(space, epsilon, k)
@@ -270,7 +270,7 @@ class TruncatedGumbel(CandidateMechanism):
 
     name = "truncated-gumbel"
     paper = "Xu, Feyisetan et al. 2021"
-    _apart = "any two {}"
+    _apart = "any two {0.many}"
 
     def __init__(self, space: EmbeddingSpace, epsilon: float) -> None:
         super().__init__(space, epsilon)

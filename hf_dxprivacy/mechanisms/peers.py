@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import lazy_property
-from hf_dxprivacy.disclosures import WORD, Noun, Said
 from hf_dxprivacy.errors import require_at_least, require_within
+from hf_dxprivacy.guarantee import WORD, Disclosure, Noun
 from hf_dxprivacy.mechanisms.base import ExactMechanism, Ids, Mechanism, Reals
 from hf_dxprivacy.mechanisms.exponential import LARGEST_EXPONENT, TruncatedExponential
 from hf_dxprivacy.noise import multivariate_laplace
@@ -228,8 +228,8 @@ class Diffractor(ListedWords):
         drawn: Ids = self._orders[lists, places]
         return drawn
 
-    def _disclosures(self, noun: Noun) -> tuple[Said, ...]:
-        return (f"The lists are public, made from the vectors of the {noun.space}.",)
+    def _disclosures(self, noun: Noun) -> tuple[Disclosure, ...]:
+        return (Disclosure(f"The lists are public, made from the vectors of the {noun.space}."),)
 
 
 def _halved(vectors: Reals, number: int) -> Ids:

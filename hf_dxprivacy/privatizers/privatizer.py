@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy._notebook import Shown
 from hf_dxprivacy._runtime import SetOnce, lazy_property
-from hf_dxprivacy.disclosures import Disclosure, nested_disclosures
 from hf_dxprivacy.errors import (
     ArtifactError,
     HubFileNotFoundError,
@@ -182,11 +181,6 @@ class Privatizer(SetOnce, Publishable, Shown):
     def released_columns(self) -> dict[str, str]:
         """The columns that hold released texts, each with the column or path they are made from."""
         return dict(zip(self.output_columns, self.text_paths, strict=True))
-
-    def _nested_disclosures(self) -> tuple[Disclosure, ...]:
-        paths = {column: str(path) for column, path in self._paths.items()}
-        noise = self.seed is not None, self.memoize
-        return nested_disclosures(paths, self.roles, *noise) if paths else ()
 
     def _column_settings(self) -> dict[str, Any]:
         # The output is named only if it differs: with another text column, the original text must

@@ -14,15 +14,8 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy import randomness
 from hf_dxprivacy._runtime import CPU, lazy_property, no_collection
-from hf_dxprivacy.disclosures import (
-    Disclosure,
-    marked,
-    shared_by_inputs,
-    text_disclosures,
-    uncovered,
-)
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
-from hf_dxprivacy.guarantee import PrivacyGuarantee
+from hf_dxprivacy.guarantee import Disclosure, PrivacyGuarantee, marked, uncovered
 from hf_dxprivacy.mechanisms import FLAT, Mechanism
 from hf_dxprivacy.privatizers.batch import Case, EncodedText, OutOfVocabulary, RowIds, WordCounts
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
@@ -32,6 +25,7 @@ from hf_dxprivacy.privatizers.dataset_formats import (
     SingleRow,
     as_cells,
 )
+from hf_dxprivacy.privatizers.disclosures import EQUAL_ROWS, of_nested, of_texts
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
 from hf_dxprivacy.privatizers.nested import TextPath, agree, flat, joined_masks
 from hf_dxprivacy.privatizers.privatizer import Privatizer
@@ -215,16 +209,7 @@ class DxPrivatizer(Privatizer):
         """Guarantee for each word that goes through this privatizer, and what it rests on."""
         bare = self.mechanism.guarantee
         selected = self._selection_disclosures
-        disclosures = text_disclosures(
-            self.oov,
-            self.case,
-            len(self.stopwords),
-            self.seed is not None,
-            self.memoize,
-            unknown=self.mechanism.unknown_input(),
-            shapes=self.space.shapes,
-            segmenter=None if self.segmenter == WORDS else self.segmenter,
-        )
+        nested = of_nested(self, self._paths) if self._paths else ()
         # Whether any word may have been any other, as far as a release shows for certain. A word
         # that is equal to another one of its user can be told from one that is not.
         covered = self.oov == "centroid" and self.case == "lower" and not self.stopwords
@@ -232,8 +217,8 @@ class DxPrivatizer(Privatizer):
         return replace(
             bare,
             ldp_epsilon=bare.ldp_epsilon if covered else math.inf,
-            among=shared_by_inputs(False, self.seed is not None, self.memoize),
-            disclosures=(*bare.disclosures, *disclosures, *self._nested_disclosures(), *selected),
+            among=EQUAL_ROWS if self.seed is not None or self.memoize == "row" else "",
+            disclosures=(*bare.disclosures, *of_texts(self), *nested, *selected),
             log_ratio_bound=self._bound,
         )
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from hf_dxprivacy.disclosures import Said, conditions
 from hf_dxprivacy.errors import (
     ArtifactError,
     InvalidTypeError,
@@ -18,7 +17,7 @@ from hf_dxprivacy.errors import (
     require_between,
     require_one_of,
 )
-from hf_dxprivacy.guarantee import CorpusGuarantee
+from hf_dxprivacy.guarantee import CorpusGuarantee, Disclosure
 from hf_dxprivacy.hub import HubOptions, Publishable, atomic_write, cards, resolve, tensors
 from hf_dxprivacy.hub.artifact import LIBRARY_NAME, read_record, require_fields, write_record
 from hf_dxprivacy.randomness import process_generator
@@ -168,11 +167,11 @@ class LowTransitionSelector(Selector, Publishable):
         return CorpusGuarantee(self.config.epsilon)
 
     @property
-    def disclosures(self) -> tuple[Said, ...]:
+    def disclosures(self) -> tuple[Disclosure, ...]:
         """See `Selector.disclosures`."""
         applies = self.guarantee.statement
         chosen = f"Slots are chosen by n-grams of a corpus; to that corpus this applies: {applies}."
-        return (*conditions([chosen]), *self.guarantee.disclosures)
+        return (Disclosure(chosen), *self.guarantee.disclosures)
 
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
         """See `Selector.masks`."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hf_dxprivacy.disclosures import Said, uncovered
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.guarantee import Disclosure, uncovered
 from hf_dxprivacy.slots.selector import Mask, Rows, Selector, Words
 from hf_dxprivacy.text import TextRow, TokenRow
 
@@ -100,7 +100,7 @@ class TagColumnSelector(Selector):
         return (self.column,)
 
     @property
-    def disclosures(self) -> tuple[Said, ...]:
+    def disclosures(self) -> tuple[Disclosure, ...]:
         """See `Selector.disclosures`."""
         stay = "They stay in the data unless you remove that column."
         tags = f"the tags in column {self.column!r}"

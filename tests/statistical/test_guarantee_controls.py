@@ -12,8 +12,7 @@ from hf_dxprivacy.audit import exact, verify
 from hf_dxprivacy.audit.check import GuaranteeCheck
 from hf_dxprivacy.audit.verify import verify_guarantee
 from hf_dxprivacy.audit.workers import verify_workers
-from hf_dxprivacy.disclosures import Noun, Said, exact_level
-from hf_dxprivacy.guarantee import PrivacyGuarantee
+from hf_dxprivacy.guarantee import Disclosure, Noun, PrivacyGuarantee
 from hf_dxprivacy.mechanisms import (
     CalibratedExponential,
     ExactMechanism,
@@ -213,8 +212,10 @@ class _BottomlessLevel(CalibratedExponential):
 class _ForgedAssumption(CalibratedExponential):
     """Prints its slope as the exact level."""
 
-    def _disclosures(self, noun: Noun) -> tuple[Said, ...]:
-        return (exact_level(f"{self.inverse_temperature:.6g}", 1.0, noun),)
+    def _disclosures(self, noun: Noun) -> tuple[Disclosure, ...]:
+        level = f"{self.inverse_temperature:.6g}"
+        text = f"The exact level over all pairs of {noun.many} is {level} (s = 1)."
+        return (Disclosure(text, "exact_level", level),)
 
 
 # What a bound of a pair may be is bounded by the local ε as well.

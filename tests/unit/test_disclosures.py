@@ -11,15 +11,14 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 from hf_dxprivacy import DxPrivatizer, SentencePrivatizer, SlotPrivatizer, TokenPrivatizer
-from hf_dxprivacy.disclosures import (
+from hf_dxprivacy.guarantee import (
     ENTRY,
     TOKEN,
     UNCOVERED,
     Disclosure,
+    PrivacyGuarantee,
     marked,
-    text_disclosures,
 )
-from hf_dxprivacy.guarantee import PrivacyGuarantee
 from hf_dxprivacy.hub import ReleasedDataset
 from hf_dxprivacy.mechanisms import MECHANISMS, create_mechanism
 from hf_dxprivacy.sentences import SentencePool, split_sentences
@@ -27,7 +26,6 @@ from hf_dxprivacy.slots import ContentWordSelector, Selector, TagColumnSelector
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import RowReader, TextRow
-from hf_dxprivacy.text.shapes import NUMBERS
 
 WORDS = ("patient", "soup", "called", "doctor", "visit", "Dr", "Smith", "we", "met")
 SEEDS = [(1 << 70) + n for n in range(40)]
@@ -256,10 +254,12 @@ def test_rows_come_out_equal_where_the_print_says_so(
 
 
 def test_what_is_looked_up_as_one_entry_is_said(space: EmbeddingSpace) -> None:
-    for memoize in ("row", "user"):
+    bare = EmbeddingSpace.from_vectors(WORDS, space.vectors[: len(WORDS)])
+    for memoize, column in (("row", None), ("user", "who")):
+        options: Any = {"memoize": memoize, "key": KEYS[0], "user_column": column}
         plain, shaped, kept = (
-            text_disclosures(oov, "lower", 0, False, memoize, shapes=shapes)[-1]
-            for oov, shapes in (("centroid", ()), ("centroid", space.shapes), ("keep", ()))
+            DxPrivatizer(of, "krr", 1.0, oov=oov, **options).guarantee.disclosures[-1]
+            for of, oov in ((bare, "centroid"), (space, "centroid"), (bare, "keep"))
         )
         assert "a word in several letter cases, all words out of vocabulary." in plain.text
         assert "of one shape, such as numbers of one length, all other words out of" in shaped.text
@@ -330,5 +330,7 @@ def test_capitalized_words_are_inputs_by_their_shape_within_sentences_only(
     for before in ("", "Dr. ", "called! ", "called? ", "called: ", "called; ", "called… ",
                    'called "', "called (", "called\n"):  # fmt: skip
         assert bound(f"{before}Zorb", f"{before}zorb") == 0.0
-    without = text_disclosures("centroid", "lower", 0, False, shapes=NUMBERS)
-    assert exception not in " ".join(each.text for each in without)
+    numbers = EmbeddingSpace.from_vectors(["one", "two"], np.eye(2)).with_shapes(
+        {"numbers": ["one"]}
+    )
+    assert exception not in str(DxPrivatizer(numbers, "tem", 2.0).guarantee)

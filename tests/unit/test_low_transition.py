@@ -179,7 +179,7 @@ def test_the_guarantee_says_what_holds(
     assert "epsilon=2 per record" in repr(noisy)
     assert exact.guarantee.to_dict()["epsilon"] is None
     assert "no guarantee per record of the corpus" in exact.disclosures[0].text
-    assert [each.text.partition(" (")[0] for each in exact.guarantee.said("hole")] == [
+    assert [each.text.partition(" (")[0] for each in exact.guarantee.disclosures] == [
         "HOLE: the counts of the n-grams are exact"
     ]
     assert {*exact.guarantee.disclosures} <= {*exact.disclosures}
