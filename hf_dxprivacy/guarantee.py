@@ -224,25 +224,21 @@ class PrivacyGuarantee(_Stated):
 
     def __str__(self) -> str:
         neighbours = ", ".join(
-            [
-                f"{'∞' if math.isinf(value) else upward(value, 3)} at the "
-                f"{_ORDINALS.get(k, f'{k}-th')} neighbour"
-                for k, value in self.neighbour_epsilon.items()
-            ]
+            f"{'∞' if math.isinf(bound) else upward(bound, 3)} at the "
+            f"{_ORDINALS.get(k, f'{k}-th')} neighbour"
+            for k, bound in self.neighbour_epsilon.items()
         )
         other = f" of {self.among}" if self.among else ""
         bounded = math.isfinite(self.ldp_epsilon)
         local = f"ε ≤ {upward(self.ldp_epsilon)}" if bounded else "none, nothing bounds it"
-        # Warnings stand in the plain lines.
-        said = [each.text for each in self.disclosures if each.kind != "warning"]
-        lines = (
-            *self.plain,
-            DETAILS,
-            f"  {self.statement}",
+        lines = [
+            *(*self.plain, DETAILS, f"  {self.statement}"),
             f"  ε·d at the median distance: {neighbours}",
             f"  as pure local DP, any {self.unit} against any other{other}: {local}",
-        )
-        return "\n".join([*lines, *[f"  - {text}" for text in said]])
+        ]
+        # Warnings stand in the plain lines.
+        lines += [f"  - {each.text}" for each in self.disclosures if each.kind != "warning"]
+        return "\n".join(lines)
 
 
 _EXACT_COUNTS = Disclosure(

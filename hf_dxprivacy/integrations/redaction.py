@@ -33,9 +33,7 @@ _REDACTED = (
         "not redacted. Nothing here bounds how often that happens."
     ),
 )
-_EQUAL = Disclosure(
-    "Rows with seeded or memoized noise are equal if they are equal after redaction."
-)
+_EQUAL = "Rows with seeded or memoized noise are equal if they are equal after redaction."
 
 
 class RedactingPrivatizer(DxPrivatizer):
@@ -95,7 +93,7 @@ class RedactingPrivatizer(DxPrivatizer):
             "texts that differ only within spans which are found in both, as the same, are "
             "released with the same probabilities (bound 0)."
         )
-        return (found, *_REDACTED, *[_EQUAL] * (self._noise is not None))
+        return (found, *_REDACTED, *[Disclosure(_EQUAL)] * (self._noise is not None))
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"redact": self.redact.to_dict()}

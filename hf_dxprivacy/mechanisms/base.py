@@ -268,11 +268,10 @@ class Mechanism(SetOnce, ABC):
         if self.paper is not None:
             found.insert(0, Disclosure(f"For comparison: a mechanism of {self.paper}."))
         if self._caution is not None:
-            text = f"WARNING: {self._caution.format(noun)}."
-            found.insert(0, Disclosure(text, "warning"))
+            found.insert(0, Disclosure(f"WARNING: {self._caution.format(noun)}.", "warning"))
         if commit is not None:
-            origin = f"The {noun.space} is {commit.repo_id} at commit {commit.sha}."
-            found.append(Disclosure(origin))
+            origin = f"{commit.repo_id} at commit {commit.sha}"
+            found.append(Disclosure(f"The {noun.space} is {origin}."))
         return tuple(found)
 
     @lazy_property

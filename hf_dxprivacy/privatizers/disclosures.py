@@ -35,26 +35,23 @@ _OUT_OF_VOCABULARY = {
     ),
 }
 # What a space has shapes for, by one of them.
-_KINDS = {
-    "<decimal>": "numbers",
-    "<email>": "codes, addresses",
-    "<name>": "capitalized words",
-}
+_KINDS = {"<decimal>": "numbers", "<email>": "codes, addresses", "<name>": "capitalized words"}
 
 
 def _shaped(shapes: Collection[str]) -> Disclosure:
     kinds = [kind for shape, kind in _KINDS.items() if shape in shapes] or ["dates, times"]
     listed = " and ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
-    within = (
-        " A capitalized word at the start of a text, or after one of . ! ? : ; …, a quotation "
-        "mark, an opening bracket or a line break (as in 'Dr. Xu'), has no shape: it is an input "
-        "as any other word out of vocabulary."
-    )
-    return Disclosure(
+    text = (
         f"{listed[:1].upper()}{listed[1:]} out of vocabulary are inputs by their shape: all of one "
         "shape are one input, and a shape that comes out is released as a random word of it."
-        f"{within * ('<name>' in shapes)}"
     )
+    if "<name>" in shapes:
+        text += (
+            " A capitalized word at the start of a text, or after one of . ! ? : ; …, a quotation "
+            "mark, an opening bracket or a line break (as in 'Dr. Xu'), has no shape: it is an "
+            "input as any other word out of vocabulary."
+        )
+    return Disclosure(text)
 
 
 def _seeded(same: str) -> Disclosure:
@@ -107,15 +104,14 @@ def of_texts(privatizer: "DxPrivatizer") -> list[Disclosure]:
         _BESIDE_THE_ROWS,
     ]
     if privatizer.segmenter != WORDS:
-        found.append(
-            Disclosure(
-                "Runs without spaces are split into words by a public segmenter "
-                f"({privatizer.segmenter}). Where a word ends depends on what is beside it, so "
-                "that another word there may change its neighbours or their number. The statement "
-                "is about the words that are found: it holds for inputs that have as many of them, "
-                "with the same text between them."
-            )
+        split = (
+            "Runs without spaces are split into words by a public segmenter "
+            f"({privatizer.segmenter}). Where a word ends depends on what is beside it, so that "
+            "another word there may change its neighbours or their number. The statement is about "
+            "the words that are found: it holds for inputs that have as many of them, with the "
+            "same text between them."
         )
+        found.append(Disclosure(split))
     if shapes:
         found.append(_shaped(shapes))
     if privatizer.stopwords:
@@ -177,29 +173,22 @@ def of_nested(privatizer: "Privatizer", paths: Mapping[str, object]) -> list[Dis
         )
         for column, path in paths.items()
     ]
-    found.append(
-        Disclosure(
-            "The bounds of the texts of a row add up. The statement holds for inputs that have as "
-            "many texts at the same places."
-        )
+    places = (
+        "The bounds of the texts of a row add up. The statement holds for inputs that have as many "
+        "texts at the same places."
     )
+    found.append(Disclosure(places))
     if privatizer.roles is not None:
-        roles = " or ".join(map(repr, privatizer.roles))
-        found.append(
-            uncovered(
-                "the texts of every other role, which may quote them, as answers do",
-                before=f"Only texts of the role {roles} are perturbed.",
-                how=_AS_THEY_ARE,
-            )
-        )
+        only = f"Only texts of the role {' or '.join(map(repr, privatizer.roles))} are perturbed."
+        others = "the texts of every other role, which may quote them, as answers do"
+        found.append(uncovered(others, before=only, how=_AS_THEY_ARE))
     if privatizer.seed is not None or privatizer.memoize == "row":
-        found.append(
-            Disclosure(
-                "What makes rows equal is said of their perturbed texts here, one after the other, "
-                "whatever else is in the column. A chat to which a message was added is another "
-                "row, released anew."
-            )
+        equal = (
+            "What makes rows equal is said of their perturbed texts here, one after the other, "
+            "whatever else is in the column. A chat to which a message was added is another row, "
+            "released anew."
         )
+        found.append(Disclosure(equal))
     return found
 
 
@@ -209,44 +198,34 @@ def of_sentences(privatizer: "SentencePrivatizer", said: Sequence[Disclosure]) -
     unit, label_column = privatizer.unit, privatizer.label_column
     units = f"{unit}s"
     among = " among those of its label" if label_column else ""
-    found = [
-        Disclosure(
-            f"A {unit}, however long, is one input: its entry, which is the nearest of "
-            f"{sum(sizes):,} public sentences{among}. Two {units} are as far apart as their "
-            f"entries. A {unit} that the encoder has nothing for (empty, or in another script) has "
-            "one more entry, the unknown one."
-        ),
-        Disclosure(
-            "The sentences, the encoder, its projection and the tree are public and were not made "
-            f"from the private text, so that no {unit} changes the entry of another."
-        ),
-        Disclosure(
-            f"The noise of different {units} is independent; bounds of several {units} of one "
-            "person, columns and releases add up."
-        ),
-        *said,
-    ]
+    rests_on = (
+        f"A {unit}, however long, is one input: its entry, which is the nearest of "
+        f"{sum(sizes):,} public sentences{among}. Two {units} are as far apart as their entries. A "
+        f"{unit} that the encoder has nothing for (empty, or in another script) has one more "
+        "entry, the unknown one.",
+        "The sentences, the encoder, its projection and the tree are public and were not made "
+        f"from the private text, so that no {unit} changes the entry of another.",
+        f"The noise of different {units} is independent; bounds of several {units} of one person, "
+        "columns and releases add up.",
+    )
+    found = [*map(Disclosure, rests_on), *said]
     if label_column:
         counts = " to ".join(f"{size:,}" for size in sorted({min(sizes), max(sizes)}))
-        found.append(
-            uncovered(
-                f"the label of each row in column {label_column!r}, one of {len(sizes)}, with "
-                f"{counts} entries each",
-                f"The statement holds for {units} of one label, and nothing is promised between "
-                "labels. Each figure is the largest that it is for any label.",
-                how=_AS_IT_IS,
-            )
+        label = f"the label of each row in column {label_column!r}, one of {len(sizes)}, with "
+        more = (
+            f"The statement holds for {units} of one label, and nothing is promised between "
+            "labels. Each figure is the largest that it is for any label."
         )
+        found.append(uncovered(f"{label}{counts} entries each", more, how=_AS_IT_IS))
     if unit == "sentence":
         more = "The bounds of the sentences of a text add up."
         found.append(uncovered("the number of sentences of each text", more, how=_AS_IT_IS))
     if privatizer.refill:
-        found.append(
-            Disclosure(
-                "Numbers, dates and names of people in a sentence that came out are drawn afresh, "
-                "from noise of their own; that is post-processing and changes no bound."
-            )
+        drawn = (
+            "Numbers, dates and names of people in a sentence that came out are drawn afresh, from "
+            "noise of their own; that is post-processing and changes no bound."
         )
+        found.append(Disclosure(drawn))
     found += [uncovered("which texts are missing", how=_AS_IT_IS), _BESIDE_THE_ROWS]
     if privatizer.seed is not None:
         between = "s, whatever stands between them," if unit == "sentence" else ""

@@ -169,9 +169,8 @@ class LowTransitionSelector(Selector, Publishable):
     @property
     def disclosures(self) -> tuple[Disclosure, ...]:
         """See `Selector.disclosures`."""
-        applies = self.guarantee.statement
-        chosen = f"Slots are chosen by n-grams of a corpus; to that corpus this applies: {applies}."
-        return (Disclosure(chosen), *self.guarantee.disclosures)
+        chosen = "Slots are chosen by n-grams of a corpus; to that corpus this applies: "
+        return (Disclosure(f"{chosen}{self.guarantee.statement}."), *self.guarantee.disclosures)
 
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
         """See `Selector.masks`."""

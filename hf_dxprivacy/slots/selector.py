@@ -45,10 +45,7 @@ class Selector(ABC):
     @property
     @abstractmethod
     def disclosures(self) -> tuple[Disclosure | str, ...]:
-        """What the choice of slots rests on or releases by itself.
-
-        A selector of yours may return bare sentences: "Not covered: …" names what is not.
-        """
+        """What the choice of slots rests on or releases by itself, as records or sentences."""
 
     @property
     def columns(self) -> tuple[str, ...]:
