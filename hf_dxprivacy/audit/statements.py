@@ -4,7 +4,6 @@ The stated numbers are compared with ε·d of the inputs and with the log-ratios
 A number that is larger than it needs to be is true; one that is smaller is reported.
 """
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -18,8 +17,6 @@ from hf_dxprivacy.mechanisms import CalibratedExponential, Hierarchical, Mechani
 COMPARED = 64
 # Rounding of sums, products and printed numbers, relative; and of distances, in ε·d.
 _TOLERANCE, _ROUNDING = 1e-6, 1e-8
-
-_LEVEL = re.compile(r"exact level over all pairs of words is (\d[\d.]*(?:e[+-]?\d+)?)")
 
 
 class Evidence(NamedTuple):
@@ -52,9 +49,9 @@ def false_statements(mechanism: Mechanism, evidence: Evidence) -> tuple[str, ...
             f"{evidence.largest:.6g}"
         )
     levels = [
-        ("the exact level in guarantee.assumptions", float(number.rstrip(".")))
-        for sentence in guarantee.assumptions
-        for number in _LEVEL.findall(sentence)
+        ("the exact level in guarantee.disclosures", float(each.subject))
+        for each in guarantee.disclosures
+        if each.kind == "exact_level"
     ]
     if isinstance(mechanism, CalibratedExponential | Hierarchical):
         levels.insert(0, ("exact_epsilon()", mechanism.exact_epsilon()))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from hf_dxprivacy._version import __version__
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, describe_columns
-from hf_dxprivacy.guarantee import upward
+from hf_dxprivacy.guarantee import Disclosure, Kind, marked, upward
 from hf_dxprivacy.hub.artifact import HEADER, read_json, to_json
 from hf_dxprivacy.hub.atomic import atomic_write
 from hf_dxprivacy.hub.cards import (
@@ -302,22 +302,23 @@ class ReleasedDataset(Publishable):
         )
 
     def _sentences(self) -> dict[str, list[str]]:
-        """Sort the assumptions: what is not covered, and what the guarantee rests on."""
-        marks = ("Not covered", "HOLE", "Disclosed", "WARNING")
-        found: dict[str, list[str]] = {"uncovered": [], "rests_on": []}
-        for sentence in self.claim["guarantee"]["assumptions"]:
-            # That `datasets` keeps traces beside the rows is no concern of those who get them.
-            if "publishable(" not in sentence:
-                uncovered = any(mark in sentence for mark in marks)
-                found["uncovered" if uncovered else "rests_on"].append(sentence)
-        return found
+        """Sort the disclosures: what is not covered, and what the guarantee rests on."""
+        # That `datasets` keeps traces beside the rows is no concern of those who get them.
+        uncovered = self._said("in_clear", "equality_shows", "hole", "warning")
+        return {"uncovered": uncovered, "rests_on": self._said("condition", "exact_level")}
+
+    def _said(self, *kinds: Kind) -> list[str]:
+        stated = self.claim["guarantee"]
+        # Reports before 0.4 have sentences only.
+        records = [Disclosure(**each) for each in stated.get("disclosures", ())]
+        records = records or [*map(marked, stated["assumptions"])]
+        return [each.text for each in records if each.kind in kinds]
 
     def _warnings(self) -> list[str]:
         """Return what a reader has to know first."""
         left = self.original_columns
         own = f"WARNING: column {_quoted(left)} holds the ORIGINAL text, without any protection."
-        stated = self.claim["guarantee"]["assumptions"]
-        return [own] * bool(left) + [s for s in stated if s.startswith(("WARNING", "HOLE"))]
+        return [own] * bool(left) + self._said("warning", "hole")
 
     def _croissant(
         self, license: str | None, name: str, files: Mapping[str, str]

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from hf_dxprivacy._runtime import in_worker, limit_in_worker
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.guarantee import Disclosure
 from hf_dxprivacy.slots import SpanSelector
 from hf_dxprivacy.slots.span_selectors import MISSED, LabelledSpan
 from hf_dxprivacy.slots.tags import chosen_labels
@@ -93,9 +94,9 @@ class ToolSelector(SpanSelector):
         return [self._chosen(found) for found in self._found(self.tool, texts)] if texts else []
 
     @property
-    def disclosures(self) -> tuple[str, ...]:
+    def disclosures(self) -> tuple[Disclosure, ...]:
         """See `Selector.disclosures`."""
-        return (f"Slots are what {self._described}.", MISSED)
+        return (Disclosure(f"Slots are what {self._described}."), MISSED)
 
     @property
     @abstractmethod

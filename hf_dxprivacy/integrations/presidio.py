@@ -8,7 +8,7 @@ from typing import Any
 
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import require_at_least, require_one_of, require_within
-from hf_dxprivacy.guarantee import PrivacyGuarantee
+from hf_dxprivacy.guarantee import PrivacyGuarantee, uncovered
 from hf_dxprivacy.integrations import require_texts_privatizer
 from hf_dxprivacy.integrations._tools import ToolSelector, digest, pipeline_digest
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
@@ -16,11 +16,13 @@ from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 _analyzer = require("presidio_analyzer", "presidio")
 _operators = require("presidio_anonymizer.operators", "presidio")
 
-_OPERATED = (
-    "Only spans that the analyzer finds and that the operators= of anonymize() give to dxprivacy "
-    "are perturbed, each for itself. Not covered, released: which spans are found, their labels, "
-    "and every other word, as it is or as another operator makes it. The statement holds for "
-    "inputs that agree in this. What is not found is released as it is."
+_OPERATED = uncovered(
+    "which spans are found, their labels, and every other word, as it is or as another operator "
+    "makes it",
+    "The statement holds for inputs that agree in this. What is not found is released as it is.",
+    before="Only spans that the analyzer finds and that the operators= of anonymize() give to "
+    "dxprivacy are perturbed, each for itself.",
+    how=", released",
 )
 # The first word of a text may have its capital from that; that of an entity is a name's. Between
 # them stands a control character, since a released entry may hold blanks.
@@ -75,8 +77,8 @@ class DxPrivacyOperator(_operators.Operator):  # type: ignore[misc, name-defined
             privatizer: As in the parameters.
         """
         bare: PrivacyGuarantee = _privatizer({"privatizer": privatizer}).guarantee
-        assumptions = (*bare.assumptions, _OPERATED)
-        return replace(bare, ldp_epsilon=float("inf"), assumptions=assumptions)
+        disclosures = (*bare.disclosures, _OPERATED)
+        return replace(bare, ldp_epsilon=float("inf"), disclosures=disclosures)
 
 
 def _privatizer(params: Mapping[str, Any] | None) -> Any:

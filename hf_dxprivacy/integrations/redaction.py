@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.guarantee import Disclosure, uncovered
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.batch import Mask
 from hf_dxprivacy.privatizers.nested import NestedRow, flat, joined_masks
@@ -20,15 +21,17 @@ from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import Span, TextRow, TokenRow
 
 _REDACTED = (
-    "Spans that are found as {labels} are not perturbed: each, with all words that it touches, "
-    "becomes its constant, such as {constant}. So two texts that differ only within spans which "
-    "are found in both, as the same, are released with the same probabilities (bound 0).",
-    "Not covered, released: how many spans are redacted, as what, and between which words. The "
-    "text decides it, the words around a span included, and no noise hides it: the statement holds "
-    "for inputs in which the same constants stand at the same places, and nothing is promised "
-    "between others.",
-    "What is not found is no exception: it is perturbed as every other word, under ε·d, and not "
-    "redacted. Nothing here bounds how often that happens.",
+    uncovered(
+        "how many spans are redacted, as what, and between which words",
+        "The text decides it, the words around a span included, and no noise hides it: the "
+        "statement holds for inputs in which the same constants stand at the same places, and "
+        "nothing is promised between others.",
+        how=", released",
+    ),
+    Disclosure(
+        "What is not found is no exception: it is perturbed as every other word, under ε·d, and "
+        "not redacted. Nothing here bounds how often that happens."
+    ),
 )
 _EQUAL = "Rows with seeded or memoized noise are equal if they are equal after redaction."
 
@@ -82,11 +85,15 @@ class RedactingPrivatizer(DxPrivatizer):
         self.redact = redact
 
     @property
-    def _selection_disclosures(self) -> tuple[str, ...]:
+    def _selection_disclosures(self) -> tuple[Disclosure, ...]:
         labels = self.redact.labels or ()
-        named = {"labels": " or ".join(labels), "constant": _constant(labels[0])}
-        sentences = [sentence.format(**named) for sentence in _REDACTED]
-        return (*sentences, *[_EQUAL] * (self._noise is not None))
+        found = Disclosure(
+            f"Spans that are found as {' or '.join(labels)} are not perturbed: each, with all "
+            f"words that it touches, becomes its constant, such as {_constant(labels[0])}. So two "
+            "texts that differ only within spans which are found in both, as the same, are "
+            "released with the same probabilities (bound 0)."
+        )
+        return (found, *_REDACTED, *[Disclosure(_EQUAL)] * (self._noise is not None))
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"redact": self.redact.to_dict()}

@@ -23,7 +23,7 @@ from hf_dxprivacy.errors import (
     require_positive,
     require_within,
 )
-from hf_dxprivacy.guarantee import upward
+from hf_dxprivacy.guarantee import Disclosure, Noun, upward
 from hf_dxprivacy.mechanisms.base import Ids, Mechanism, Reals
 from hf_dxprivacy.mechanisms.mahalanobis import RegularizedMahalanobis, regularized_mahalanobis
 from hf_dxprivacy.noise import (
@@ -157,14 +157,15 @@ class NoiseMechanism(Mechanism):
     def _find(self, ids: Ids, streams: RowStreams, positions: Ids) -> Ids:
         """Find the nearest word to a noisy point for each id."""
 
-    def _assumptions(self) -> tuple[str, ...]:
+    def _disclosures(self, noun: Noun) -> tuple[Disclosure, ...]:
         if self.resample is None:
             return ()
-        return (
-            "The word found is replaced by its i-th nearest neighbour with a probability ∝ "
+        resampled = (
+            f"The {noun.one} found is replaced by its i-th nearest neighbour with a probability ∝ "
             f"exp(-{self.resample:g}·ε·i), i up to {self.resample_neighbours}, which changes the "
-            "output, not the guarantee: the neighbours are public.",
+            "output, not the guarantee: the neighbours are public."
         )
+        return (Disclosure(resampled),)
 
 
 L = TypeVar("L", bound="MultivariateLaplace")
@@ -271,14 +272,14 @@ class MultivariateLaplace(NoiseMechanism):
         noisy += self._shape(streams.draw(self._sample_noise, positions))
         return self._nearest(noisy)
 
-    def _assumptions(self) -> tuple[str, ...]:
+    def _disclosures(self, noun: Noun) -> tuple[Disclosure, ...]:
         if self.index == FLAT:
-            return super()._assumptions()
-        return (
-            f"The nearest word is searched approximately (index {self.index!r}), which changes the "
-            "output, not the guarantee: the index is fixed.",
-            *super()._assumptions(),
+            return super()._disclosures(noun)
+        approximate = (
+            f"The nearest {noun.one} is searched approximately (index {self.index!r}), which "
+            "changes the output, not the guarantee: the index is fixed."
         )
+        return (Disclosure(approximate), *super()._disclosures(noun))
 
 
 class Mahalanobis(MultivariateLaplace):
@@ -351,12 +352,10 @@ class Mahalanobis(MultivariateLaplace):
         # λ=0 is exactly the identity; a product with a rounded one would change the last bits.
         return noise if self.lam == 0.0 else noise @ self._norm.root
 
-    def _assumptions(self) -> tuple[str, ...]:
+    def _disclosures(self, noun: Noun) -> tuple[Disclosure, ...]:
         euclidean = upward(self.space_epsilon)
-        return (
-            f"For the Euclidean distance the same release is {euclidean}·d-private.",
-            *super()._assumptions(),
-        )
+        same = f"For the Euclidean distance the same release is {euclidean}·d-private."
+        return (Disclosure(same), *super()._disclosures(noun))
 
 
 class HyperbolicLaplace(NoiseMechanism):
@@ -428,11 +427,11 @@ class HyperbolicLaplace(NoiseMechanism):
         noise = streams.draw(self._sample_noise, positions).astype(np.float64, copy=False)
         return self._nearest(mobius_add(self.space.points(ids), noise))
 
-    def _assumptions(self) -> tuple[str, ...]:
+    def _disclosures(self, noun: Noun) -> tuple[Disclosure, ...]:
         if self.noise == "riemannian":
-            return super()._assumptions()
-        return (
+            return super()._disclosures(noun)
+        dearer = (
             f"The paper's noise at nominal ε = {self.epsilon:g} is certified at ε + n/scale only: "
-            "its density refers to Lebesgue measure, which hyperbolic translation does not keep.",
-            *super()._assumptions(),
+            "its density refers to Lebesgue measure, which hyperbolic translation does not keep."
         )
+        return (Disclosure(dearer), *super()._disclosures(noun))

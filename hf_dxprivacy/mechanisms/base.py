@@ -19,7 +19,7 @@ from hf_dxprivacy.errors import (
     require_positive,
     require_within,
 )
-from hf_dxprivacy.guarantee import ALWAYS, PrivacyGuarantee
+from hf_dxprivacy.guarantee import ALWAYS, WORD, Disclosure, Noun, PrivacyGuarantee
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -243,30 +243,41 @@ class Mechanism(SetOnce, ABC):
         bounds = self.certified_epsilon * self.pair_distances(ids_a, ids_b)
         return float(np.minimum(bounds, self.local_epsilon).sum())
 
-    def _assumptions(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def unknown_input(self) -> str:
-        """Where the input that stands for everything out of vocabulary is, for statements."""
+    def unknown_input(self, noun: Noun = WORD) -> str:
+        """Return where the input that stands for all out of vocabulary is, for statements."""
         if self.own_metric:
-            return "which becomes any word of the space with the same probability"
-        return "at the centroid of the space"
+            return f"which becomes any {noun.one} of the {noun.space} with the same probability"
+        return f"at the centroid of the {noun.space}"
 
     @lazy_property
+    def _caution(self) -> str | None:
+        """`caution`, with places for a noun."""
+        return None
+
+    @property
     def caution(self) -> str | None:
         """Warning text if outputs equal inputs with probability of 0.99 or more, else None."""
-        return None
+        return self._caution and self._caution.format(WORD)
+
+    def _disclosures(self, noun: Noun) -> tuple[Disclosure, ...]:
+        return ()
+
+    def disclosures(self, noun: Noun = WORD) -> tuple[Disclosure, ...]:
+        """Return what the guarantee rests on, of words or of what stands in their place."""
+        found, commit = [*ALWAYS[noun], *self._disclosures(noun)], self.space.commit
+        if self.paper is not None:
+            found.insert(0, Disclosure(f"For comparison: a mechanism of {self.paper}."))
+        if self._caution is not None:
+            found.insert(0, Disclosure(f"WARNING: {self._caution.format(noun)}.", "warning"))
+        if commit is not None:
+            origin = f"{commit.repo_id} at commit {commit.sha}"
+            found.append(Disclosure(f"The {noun.space} is {origin}."))
+        return tuple(found)
 
     @lazy_property
     def guarantee(self) -> PrivacyGuarantee:
         """Guarantee for one word."""
-        epsilon, local, commit = self.certified_epsilon, self.local_epsilon, self.space.commit
-        caution = () if self.caution is None else (f"WARNING: {self.caution}.",)
-        origin = (
-            () if commit is None else (f"The space is {commit.repo_id} at commit {commit.sha}.",)
-        )
-        peer = () if self.paper is None else (f"For comparison: a mechanism of {self.paper}.",)
+        epsilon, local = self.certified_epsilon, self.local_epsilon
         return PrivacyGuarantee(
             epsilon=epsilon,
             metric=self.metric,
@@ -274,7 +285,7 @@ class Mechanism(SetOnce, ABC):
             neighbour_epsilon={
                 k: min(epsilon * d, local) for k, d in self.neighbour_distances().items()
             },
-            assumptions=(*caution, *peer, *ALWAYS, *self._assumptions(), *origin),
+            disclosures=self.disclosures(),
             log_ratio_bound=self.word_bound,
         )
 
@@ -319,15 +330,15 @@ class ExactMechanism(Mechanism):
         return rows
 
     @lazy_property
-    def caution(self) -> str | None:
-        """See `Mechanism.caution`; by the exact law of some words of the space."""
+    def _caution(self) -> str | None:
+        """See base class; by the exact law of some words of the space."""
         probed = np.linspace(0, len(self.space) - 1, PROBED_WORDS).astype(np.int64)
         stays = float(self.probabilities(probed)[np.arange(len(probed)), probed].mean())
         if stays < NEARLY_ALWAYS:
             return None
         return (
-            f"at ε = {self.epsilon:g} nearly every word of this space stays as it is, with "
-            f"probability {stays:.4f} on average over {len(probed)} words. {self._remedy}"
+            f"at ε = {self.epsilon:g} nearly every {{0.one}} of this {{0.space}} stays as it is, "
+            f"with probability {stays:.4f} on average over {len(probed)} {{0.many}}. {self._remedy}"
         )
 
     @property

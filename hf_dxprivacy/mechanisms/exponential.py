@@ -12,7 +12,7 @@ import numpy as np
 
 from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import require_between, require_positive, require_within
-from hf_dxprivacy.guarantee import upward
+from hf_dxprivacy.guarantee import Disclosure, Noun, upward
 from hf_dxprivacy.mechanisms.base import ExponentialLaw, Ids, Reals
 from hf_dxprivacy.mechanisms.certificate import calibrate, truncation_weight
 from hf_dxprivacy.mechanisms.levels import privacy_curve
@@ -87,7 +87,8 @@ class ExponentialMechanism(ExponentialLaw):
         nearest = self.space.neighbour_distances()[1]
         return (
             "ε is per unit of distance, and the median distance to the nearest neighbour is "
-            f"{nearest:.3g}: take a smaller ε, or scale the space (rescale, or convert --unit-step)"
+            f"{nearest:.3g}: take a smaller ε, or scale the {{0.space}} (rescale, or "
+            "convert --unit-step)"
         )
 
     @lazy_property
@@ -182,6 +183,7 @@ class CalibratedExponential(ExponentialMechanism):
         super().__init__(space, epsilon, beta)
         self._calibration = calibrate(space, self.epsilon, self.beta)
 
-    def _assumptions(self) -> tuple[str, ...]:
+    def _disclosures(self, noun: Noun) -> tuple[Disclosure, ...]:
         level, s = upward(self._calibration.level, 6), self.inverse_temperature
-        return (f"The exact level over all pairs of words is {level} (s = {s:.4g}).",)
+        text = f"The exact level over all pairs of {noun.many} is {level} (s = {s:.4g})."
+        return (Disclosure(text, "exact_level", level),)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.guarantee import upward
+from hf_dxprivacy.guarantee import Disclosure, Noun, upward
 from hf_dxprivacy.mechanisms.base import Calibration, ExponentialLaw, Ids, Reals
 from hf_dxprivacy.randomness import RowStreams, uniforms
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -285,13 +285,16 @@ class Hierarchical(ExponentialLaw):
         places += inner_size * (places >= inner_start)
         return tree.order.take(places).astype(np.int64)
 
-    def _assumptions(self) -> tuple[str, ...]:
+    def _disclosures(self, noun: Noun) -> tuple[Disclosure, ...]:
         size, local = len(self.space), self.local_epsilon
         eight = upward(min(self.epsilon * math.log(8), local))
+        level, s = upward(self.exact_epsilon(), 6), self.inverse_temperature
+        exact = f"The exact level over all pairs of {noun.many} is {level} (s = {s:.4g})."
         return (
-            f"Two words that share a cluster of 8 words: log-ratio at most {eight}; any two of the "
-            f"{size} words, and the unknown word: at most {upward(local)}. The tree is public; a "
-            "word that it lacks is one more word beside its root.",
-            f"The exact level over all pairs of words is {upward(self.exact_epsilon(), 6)} "
-            f"(s = {self.inverse_temperature:.4g}).",
+            Disclosure(
+                f"Two {noun.many} that share a cluster of 8 {noun.many}: log-ratio at most "
+                f"{eight}; any two of the {size} {noun.many}, and the unknown {noun.one}: at most "
+                f"{upward(local)}. The tree is public; {noun.lacking} beside its root."
+            ),
+            Disclosure(exact, "exact_level", level),
         )

@@ -27,7 +27,7 @@ class CandidateMechanism(ListedWords):
     """A mechanism whose law over a few candidates is worked out for each word, and kept."""
 
     chunk = 1 << 14
-    # Between which words nothing is promised.
+    # Between which words nothing is promised, with a place for what they are called.
     _apart: str
 
     @abstractmethod
@@ -66,8 +66,8 @@ class CandidateMechanism(ListedWords):
         return drawn
 
     @lazy_property
-    def caution(self) -> str | None:
-        """See `Mechanism.caution`; here that there is no finite guarantee, if so."""
+    def _caution(self) -> str | None:
+        """See base class; here that there is no finite guarantee, if so."""
         if math.isfinite(self.diameter):
             return None
         return (
@@ -148,7 +148,7 @@ class CusText(SetMechanism):
 
     name = "custext"
     paper = "Chen et al. 2023"
-    _apart = "words of different clusters"
+    _apart = "{0.many} of different clusters"
 
     def __init__(self, space: EmbeddingSpace, epsilon: float, k: int = 20) -> None:
         super().__init__(space, epsilon, k)
@@ -156,7 +156,7 @@ class CusText(SetMechanism):
     @property
     def metric(self) -> str:
         """Name of the metric of the guarantee."""
-        return f"0/1 distance inside a cluster of {self.k} words, ∞ between clusters"
+        return f"0/1 distance inside a cluster of {self.k}, ∞ between clusters"
 
     @lazy_property
     def _sets(self) -> Ids:
@@ -203,7 +203,7 @@ class SynTF(SetMechanism):
 
     name = "syntf"
     paper = "Weggenmann and Kerschbaum 2018"
-    _apart = "words with different candidates"
+    _apart = "{0.many} with different candidates"
 
     def __init__(self, space: EmbeddingSpace, epsilon: float, k: int = 5) -> None:
         super().__init__(space, epsilon, k)
@@ -227,7 +227,7 @@ class SynTF(SetMechanism):
     @property
     def metric(self) -> str:
         """Name of the metric of the guarantee."""
-        return f"0/1 distance between words with the same candidates ({self.k} or more), else ∞"
+        return f"0/1 distance between those with the same candidates ({self.k} or more), else ∞"
 
     @lazy_property
     def _sets(self) -> Ids:
@@ -270,7 +270,7 @@ class TruncatedGumbel(CandidateMechanism):
 
     name = "truncated-gumbel"
     paper = "Xu, Feyisetan et al. 2021"
-    _apart = "any two words"
+    _apart = "any two {0.many}"
 
     def __init__(self, space: EmbeddingSpace, epsilon: float) -> None:
         super().__init__(space, epsilon)
@@ -287,7 +287,7 @@ class TruncatedGumbel(CandidateMechanism):
     @property
     def metric(self) -> str:
         """Name of the metric of the guarantee."""
-        return "a metric that is ∞ between any two words"
+        return "a metric that is ∞ between any two inputs"
 
     @property
     def diameter(self) -> float:

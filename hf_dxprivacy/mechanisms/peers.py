@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import require_at_least, require_within
+from hf_dxprivacy.guarantee import WORD, Disclosure, Noun
 from hf_dxprivacy.mechanisms.base import ExactMechanism, Ids, Mechanism, Reals
 from hf_dxprivacy.mechanisms.exponential import LARGEST_EXPONENT, TruncatedExponential
 from hf_dxprivacy.noise import multivariate_laplace
@@ -107,10 +108,9 @@ class ListedWords(ExactMechanism):
     metrics = ("euclidean",)
     own_metric = True
 
-    @property
-    def unknown_input(self) -> str:
+    def unknown_input(self, noun: Noun = WORD) -> str:
         """See `Mechanism.unknown_input`."""
-        return "which is taken for the word nearest to the centroid of the space"
+        return f"which is taken for the {noun.one} nearest to the centroid of the {noun.space}"
 
     @lazy_property
     def _home(self) -> int:
@@ -228,8 +228,8 @@ class Diffractor(ListedWords):
         drawn: Ids = self._orders[lists, places]
         return drawn
 
-    def _assumptions(self) -> tuple[str, ...]:
-        return ("The lists are public, made from the vectors of the space.",)
+    def _disclosures(self, noun: Noun) -> tuple[Disclosure, ...]:
+        return (Disclosure(f"The lists are public, made from the vectors of the {noun.space}."),)
 
 
 def _halved(vectors: Reals, number: int) -> Ids:

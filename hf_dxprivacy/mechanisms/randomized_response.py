@@ -45,7 +45,7 @@ class RandomizedResponse(ExponentialLaw):
     @property
     def metric(self) -> str:
         """Name of the metric of the guarantee."""
-        return "0/1 distance (any two different words)"
+        return "0/1 distance (any two different inputs)"
 
     @property
     def diameter(self) -> float:

@@ -27,7 +27,7 @@ from hf_dxprivacy.errors import (
     require_at_least,
     require_one_of,
 )
-from hf_dxprivacy.guarantee import PrivacyGuarantee, nested_disclosures
+from hf_dxprivacy.guarantee import PrivacyGuarantee
 from hf_dxprivacy.hub import (
     ArtifactSource,
     HubOptions,
@@ -208,10 +208,6 @@ class Privatizer(SetOnce, Publishable, Shown):
     def released_columns(self) -> dict[str, str]:
         """The columns that hold released texts, each with the column or path they are made from."""
         return dict(zip(self.output_columns, self.text_paths, strict=True))
-
-    def _nested_disclosures(self) -> tuple[str, ...]:
-        paths = {column: str(path) for column, path in self._paths.items()}
-        return nested_disclosures(paths, self.roles, self.memoize) if paths else ()
 
     def _column_settings(self) -> dict[str, Any]:
         # The output is named only if it differs: with another text column, the original text must
@@ -525,7 +521,7 @@ class Privatizer(SetOnce, Publishable, Shown):
             )
         shown = stored.to_dict() | {
             "ships": is_builtin(stored.space["name"]),
-            "unknown": self.mechanism.unknown_input,
+            "unknown": self.mechanism.unknown_input(),
         }
         # The card is about what is loaded from here, which has no seed or key.
         guarantee = str(self.with_noise(None).guarantee)

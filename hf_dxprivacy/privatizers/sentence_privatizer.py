@@ -15,17 +15,13 @@ import numpy as np
 from hf_dxprivacy import randomness
 from hf_dxprivacy._runtime import CPU, lazy_property
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, a_kind, require_one_of
-from hf_dxprivacy.guarantee import (
-    PrivacyGuarantee,
-    of_entries,
-    sentence_disclosures,
-    shared_by_inputs,
-)
+from hf_dxprivacy.guarantee import ENTRY, PrivacyGuarantee
 from hf_dxprivacy.hub import HubOptions
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from hf_dxprivacy.privatizers.batch import RowIds, TextCounts
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
 from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow, as_cells, column_names
+from hf_dxprivacy.privatizers.disclosures import EQUAL_ROWS, of_nested, of_sentences
 from hf_dxprivacy.privatizers.encoded_sentences import EncodedSentences, joined
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
 from hf_dxprivacy.privatizers.nested import TextPath, agree
@@ -177,33 +173,24 @@ class SentencePrivatizer(Privatizer):
         for k, bound in chain.from_iterable(each.neighbour_epsilon.items() for each in stated):
             near[k] = max(bound, near.get(k, 0.0))
         # What holds for one label only, such as its exact level, is not said of all of them.
+        of_laws = [law.disclosures(ENTRY) for law in laws]
         said = [
-            sentence
-            for sentence in dict.fromkeys(chain.from_iterable(each.assumptions for each in stated))
-            if sentence.startswith("WARNING")
-            or all(sentence in each.assumptions for each in stated)
+            record
+            for record in dict.fromkeys(chain.from_iterable(of_laws))
+            if record.kind == "warning" or all(record in each for each in of_laws)
         ]
+        shared = ["one label"] * (self.label_column is not None)
+        shared += [EQUAL_ROWS] * (self.seed is not None or self.memoize == "row")
+        nested = of_nested(self, self._paths) if self._paths else ()
         return replace(
             bare,
             epsilon=max(law.certified_epsilon for law in laws),
-            metric=of_entries(bare.metric),
             unit=self.unit,
-            among=shared_by_inputs(
-                self.label_column is not None, self.seed is not None, self.memoize
-            ),
+            among=", in ".join(shared),
             # A text that is equal to another one of its user can be told from one that is not.
             ldp_epsilon=math.inf if self.memoize == "user" else bare.ldp_epsilon,
             neighbour_epsilon=dict(sorted(near.items())),
-            assumptions=sentence_disclosures(
-                self.unit,
-                [len(pool) for pool, _ in self._parts.values()],
-                tuple(said),
-                seeded=self.seed is not None,
-                memoize=self.memoize,
-                label_column=self.label_column,
-                refilled=self.refill,
-            )
-            + self._nested_disclosures(),
+            disclosures=(*of_sentences(self, said), *nested),
             log_ratio_bound=self._bound,
         )
 

@@ -15,12 +15,7 @@ from numpy.typing import NDArray
 from hf_dxprivacy import randomness
 from hf_dxprivacy._runtime import CPU, lazy_property, no_collection
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
-from hf_dxprivacy.guarantee import (
-    PrivacyGuarantee,
-    fitted_disclosure,
-    shared_by_inputs,
-    text_disclosures,
-)
+from hf_dxprivacy.guarantee import Disclosure, PrivacyGuarantee, marked, uncovered
 from hf_dxprivacy.mechanisms import FLAT, Mechanism
 from hf_dxprivacy.privatizers.batch import Case, EncodedText, OutOfVocabulary, RowIds, WordCounts
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
@@ -30,6 +25,7 @@ from hf_dxprivacy.privatizers.dataset_formats import (
     SingleRow,
     as_cells,
 )
+from hf_dxprivacy.privatizers.disclosures import EQUAL_ROWS, of_fits, of_nested, of_texts
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
 from hf_dxprivacy.privatizers.nested import TextPath, agree, flat, joined_masks
 from hf_dxprivacy.privatizers.privatizer import NOT_LOCAL, Privatizer
@@ -48,10 +44,11 @@ from hf_dxprivacy.text.shapes import UNIFORMS, render
 logger = logging.getLogger(__name__)
 
 # Added to the disclosures of a privatizer that perturbs slots only.
-SLOTS_ONLY = (
-    "Only slots are perturbed. Not covered, released: every other word as it is, and which words "
-    "are slots (the mask). The statement holds for inputs that have the same other words and the "
-    "same mask."
+SLOTS_ONLY = uncovered(
+    "every other word as it is, and which words are slots (the mask)",
+    "The statement holds for inputs that have the same other words and the same mask.",
+    before="Only slots are perturbed.",
+    how=", released",
 )
 # After so many words a share of unknown ones above this is reported once.
 NOTED_WORDS, NOTED_SHARE = 100, 0.3
@@ -226,16 +223,7 @@ class DxPrivatizer(Privatizer):
         """Guarantee for each word that goes through this privatizer, and what it rests on."""
         bare = self.mechanism.guarantee
         selected = self._selection_disclosures
-        disclosures = text_disclosures(
-            self.oov,
-            self.case,
-            len(self.stopwords),
-            self.seed is not None,
-            self.memoize,
-            unknown=self.mechanism.unknown_input,
-            shapes=self.space.shapes,
-            segmenter=None if self.segmenter == WORDS else self.segmenter,
-        )
+        nested = of_nested(self, self._paths) if self._paths else ()
         # Whether any word may have been any other, as far as a release shows for certain. A word
         # that is equal to another one of its user can be told from one that is not.
         covered = self.oov == "centroid" and self.case == "lower" and not self.stopwords
@@ -243,8 +231,8 @@ class DxPrivatizer(Privatizer):
         return replace(
             bare,
             ldp_epsilon=bare.ldp_epsilon if covered else math.inf,
-            among=shared_by_inputs(False, self.seed is not None, self.memoize),
-            assumptions=(*bare.assumptions, *disclosures, *self._nested_disclosures(), *selected),
+            among=EQUAL_ROWS if self.seed is not None or self.memoize == "row" else "",
+            disclosures=(*bare.disclosures, *of_texts(self), *nested, *selected),
             log_ratio_bound=self._bound,
         )
 
@@ -410,12 +398,12 @@ class DxPrivatizer(Privatizer):
         return rows, joined_masks(rows, self._selector.masks(flat(rows), batch))
 
     @property
-    def _selection_disclosures(self) -> tuple[str, ...]:
+    def _selection_disclosures(self) -> tuple[Disclosure, ...]:
         if self._selector is None:
             return ()
         fits = self._selector.corpora.values()
-        added = (fitted_disclosure(sum(fits)),) if fits else ()
-        return (SLOTS_ONLY, *self._selector.disclosures, *added)
+        added = (of_fits(sum(fits)),) if fits else ()
+        return (SLOTS_ONLY, *map(marked, self._selector.disclosures), *added)
 
     def _release(
         self, columns: Sequence[EncodedText], on_counts: Callable[[WordCounts], None] | None

@@ -18,13 +18,14 @@ from tokenizers import Tokenizer
 from hf_dxprivacy import randomness
 from hf_dxprivacy._runtime import CPU, lazy_property, require
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
-from hf_dxprivacy.guarantee import PrivacyGuarantee, shared_by_inputs, token_disclosures
+from hf_dxprivacy.guarantee import TOKEN, PrivacyGuarantee
 from hf_dxprivacy.hub import ArtifactSource, fetch
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.batch import EncodedColumn, Ids, RowIds
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
 from hf_dxprivacy.privatizers.config import PrivatizerConfig
 from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow, column_names
+from hf_dxprivacy.privatizers.disclosures import EQUAL_ROWS, of_tokens
 from hf_dxprivacy.privatizers.keyed_noise import noise_source
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.privatizers.released_words import ReleasedWords
@@ -175,13 +176,12 @@ class TokenPrivatizer(Privatizer):
 
         Its `bound` takes two sequences of token ids.
         """
-        bare = self.mechanism.guarantee
-        disclosures = token_disclosures(self.seed is not None, self.mechanism.unknown_input)
+        law = self.mechanism
         return replace(
-            bare,
+            law.guarantee,
             unit="token",
-            assumptions=(*bare.assumptions, *disclosures),
-            among=shared_by_inputs(False, self.seed is not None, None),
+            disclosures=(*law.disclosures(TOKEN), *of_tokens(self)),
+            among="" if self.seed is None else EQUAL_ROWS,
             log_ratio_bound=self._bound,
         )
 

@@ -18,7 +18,7 @@ from hf_dxprivacy.errors import (
     require_between,
     require_one_of,
 )
-from hf_dxprivacy.guarantee import CorpusGuarantee
+from hf_dxprivacy.guarantee import CorpusGuarantee, Disclosure
 from hf_dxprivacy.hub import HubOptions, Publishable, atomic_write, cards, resolve, tensors
 from hf_dxprivacy.hub.artifact import LIBRARY_NAME, read_record, require_fields, write_record
 from hf_dxprivacy.randomness import process_generator
@@ -210,13 +210,10 @@ class LowTransitionSelector(Selector, Publishable):
         return CorpusGuarantee(self.config.epsilon)
 
     @property
-    def disclosures(self) -> tuple[str, ...]:
+    def disclosures(self) -> tuple[Disclosure, ...]:
         """See `Selector.disclosures`."""
-        applies = str(self.guarantee).partition("\n")[0]
-        return (
-            f"Slots are chosen by n-grams of a corpus; to that corpus this applies: {applies}.",
-            *self.guarantee.assumptions,
-        )
+        chosen = "Slots are chosen by n-grams of a corpus; to that corpus this applies: "
+        return (Disclosure(f"{chosen}{self.guarantee.statement}."), *self.guarantee.disclosures)
 
     @property
     def corpora(self) -> dict[int, float]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_within
+from hf_dxprivacy.guarantee import Disclosure
 from hf_dxprivacy.text import plain_apostrophes, stop_words
 
 Mask = NDArray[np.bool_]
@@ -43,8 +44,8 @@ class Selector(ABC):
 
     @property
     @abstractmethod
-    def disclosures(self) -> tuple[str, ...]:
-        """Sentences on what the choice of slots rests on or releases by itself."""
+    def disclosures(self) -> tuple[Disclosure | str, ...]:
+        """What the choice of slots rests on or releases by itself, as records or sentences."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -108,7 +109,7 @@ class _Combined(Selector):
         return [None if any(mask is None for mask in row) else combine(*row) for row in found]
 
     @property
-    def disclosures(self) -> tuple[str, ...]:
+    def disclosures(self) -> tuple[Disclosure | str, ...]:
         return tuple(dict.fromkeys(s for part in self.parts for s in part.disclosures))
 
     def to_dict(self) -> dict[str, Any]:
@@ -145,9 +146,10 @@ class ContentWordSelector(Selector):
         return [None if row is None else mask(row) for row in words]
 
     @property
-    def disclosures(self) -> tuple[str, ...]:
+    def disclosures(self) -> tuple[Disclosure | str, ...]:
         """See `Selector.disclosures`."""
-        return (f"Slots are all words but {len(self.stopwords)} stop words, a public list.",)
+        count = len(self.stopwords)
+        return (Disclosure(f"Slots are all words but {count} stop words, a public list."),)
 
     def to_dict(self) -> dict[str, Any]:
         """See `Selector.to_dict`."""
@@ -192,13 +194,13 @@ class ShareSelector(Selector):
         return [None if mask is None else self._bounded(mask) for mask in masks]
 
     @property
-    def disclosures(self) -> tuple[str, ...]:
+    def disclosures(self) -> tuple[Disclosure | str, ...]:
         """See `Selector.disclosures`."""
-        return (
-            *self.selector.disclosures,
+        own = (
             f"At least {self.minimum:g} and at most {self.maximum:g} of the words of a row are "
-            "slots; those added or left out follow from the number of words and the other slots.",
+            "slots; those added or left out follow from the number of words and the other slots."
         )
+        return (*self.selector.disclosures, Disclosure(own))
 
     def to_dict(self) -> dict[str, Any]:
         """See `Selector.to_dict`."""

@@ -11,13 +11,14 @@ import numpy as np
 
 from hf_dxprivacy._runtime import in_worker, lazy_property, require
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_at_least
+from hf_dxprivacy.guarantee import Disclosure
 from hf_dxprivacy.slots.selector import Mask, Rows, Selector, Words
 from hf_dxprivacy.slots.tags import OUTSIDE, chosen_labels, selects
 from hf_dxprivacy.spaces.models import EXTRA, TransformersModel
 from hf_dxprivacy.text import Row, Span, TextRow, TokenRow
 
 # Disclosure of every selector that reads the text.
-MISSED = (
+MISSED = Disclosure(
     "Slots are found in the text. What is not found is released as it is; what is found depends "
     "on the text, and shows in the mask."
 )
@@ -79,7 +80,7 @@ class SpanSelector(Selector):
         return [self._chosen(self.find(text)) for text in texts]
 
     @property
-    def disclosures(self) -> tuple[str, ...]:
+    def disclosures(self) -> tuple[Disclosure, ...]:
         """See `Selector.disclosures`."""
         return (MISSED,)
 
@@ -231,9 +232,9 @@ class NerSelector(Selector):
         return str(self._checkpoint.commit or Path(self._checkpoint.name).name)
 
     @property
-    def disclosures(self) -> tuple[str, ...]:
+    def disclosures(self) -> tuple[Disclosure, ...]:
         """See `Selector.disclosures`."""
-        return (f"Slots are the names that the model {self.name} finds.", MISSED)
+        return (Disclosure(f"Slots are the names that the model {self.name} finds."), MISSED)
 
     @property
     def is_public(self) -> bool:

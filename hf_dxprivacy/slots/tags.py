@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.guarantee import Disclosure, uncovered
 from hf_dxprivacy.slots.selector import Mask, Rows, Selector, Words
 from hf_dxprivacy.text import TextRow, TokenRow
 
@@ -99,12 +100,11 @@ class TagColumnSelector(Selector):
         return (self.column,)
 
     @property
-    def disclosures(self) -> tuple[str, ...]:
+    def disclosures(self) -> tuple[Disclosure, ...]:
         """See `Selector.disclosures`."""
-        return (
-            f"Slots are chosen by tags. Not covered: the tags in column {self.column!r}. They stay "
-            "in the data unless you remove that column.",
-        )
+        stay = "They stay in the data unless you remove that column."
+        tags = f"the tags in column {self.column!r}"
+        return (uncovered(tags, stay, before="Slots are chosen by tags."),)
 
     def to_dict(self) -> dict[str, Any]:
         """See `Selector.to_dict`."""

@@ -150,7 +150,7 @@ def test_threshold_and_language(parts: Any) -> None:
     assert selected(parts.PresidioSelector(analyzer, score_threshold=0.4), text) == [[]]
     german = parts.PresidioSelector(analyzer, ["WORT"], language="de", score_threshold=0.4)
     assert selected(german, text) == [["Wort"]]
-    assert german.disclosures[0] == (
+    assert german.disclosures[0].text == (
         "Slots are what Presidio takes for WORT with a score of 0.4 or more (language 'de')."
     )
     with pytest.raises(InvalidValueError, match="there is no label 'WORT'; there are 'NUMBER'"):

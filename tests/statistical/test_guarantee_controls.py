@@ -12,7 +12,7 @@ from hf_dxprivacy.audit import exact, verify
 from hf_dxprivacy.audit.check import GuaranteeCheck
 from hf_dxprivacy.audit.verify import verify_guarantee
 from hf_dxprivacy.audit.workers import verify_workers
-from hf_dxprivacy.guarantee import PrivacyGuarantee
+from hf_dxprivacy.guarantee import Disclosure, Noun, PrivacyGuarantee
 from hf_dxprivacy.mechanisms import (
     CalibratedExponential,
     ExactMechanism,
@@ -212,9 +212,10 @@ class _BottomlessLevel(CalibratedExponential):
 class _ForgedAssumption(CalibratedExponential):
     """Prints its slope as the exact level."""
 
-    def _assumptions(self) -> tuple[str, ...]:
+    def _disclosures(self, noun: Noun) -> tuple[Disclosure, ...]:
         level = f"{self.inverse_temperature:.6g}"
-        return (f"The exact level over all pairs of words is {level} (s = 1).",)
+        text = f"The exact level over all pairs of {noun.many} is {level} (s = 1)."
+        return (Disclosure(text, "exact_level", level),)
 
 
 # What a bound of a pair may be is bounded by the local ε as well.
@@ -243,7 +244,7 @@ def sixty_words() -> EmbeddingSpace:
         (_UnderstatedLocalDp, "sampling", _LOCAL),
         (_ForgedLevel, None, ("exact_epsilon() is",)),
         (_BottomlessLevel, None, ("exact_epsilon() is -inf",)),
-        (_ForgedAssumption, None, ("the exact level in guarantee.assumptions is",)),
+        (_ForgedAssumption, None, ("the exact level in guarantee.disclosures is",)),
     ],
 )
 def test_no_dishonest_part_passes(

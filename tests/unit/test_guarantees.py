@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hf_dxprivacy import DxPrivatizer, SentencePrivatizer, SlotPrivatizer
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.guarantee import ALWAYS, PrivacyGuarantee, at_most, text_disclosures, upward
+from hf_dxprivacy.guarantee import ALWAYS, WORD, Disclosure, PrivacyGuarantee, at_most, upward
 from hf_dxprivacy.mechanisms import (
     CalibratedExponential,
     MultivariateLaplace,
@@ -29,7 +29,7 @@ GUARANTEE = PrivacyGuarantee(
     metric="Euclidean distance",
     ldp_epsilon=27.12341,
     neighbour_epsilon={1: 2.5, 10: 4.25, 100: 7.0, 1000: 9.0},
-    assumptions=("First.", "Second."),
+    disclosures=(Disclosure("First."), Disclosure("Second.")),
 )
 
 
@@ -197,6 +197,10 @@ def test_dictionary_is_strict_json() -> None:
         "neighbour_epsilon": {"1": 2.5, "10": 4.25, "100": 7.0, "1000": 9.0},
         "unit": "word",
         "assumptions": ["First.", "Second."],
+        "disclosures": [
+            {"kind": "condition", "subject": "", "text": "First."},
+            {"kind": "condition", "subject": "", "text": "Second."},
+        ],
     }
 
 
@@ -244,9 +248,16 @@ def test_needs_a_number_as_level() -> None:
 @pytest.mark.parametrize("stopwords", [0, 12])
 @pytest.mark.parametrize("seeded", [False, True])
 def test_every_disclosure_is_stated_when_it_applies(
-    oov: str, case: str, stopwords: int, seeded: bool
+    euclidean_space: EmbeddingSpace, oov: Any, case: Any, stopwords: int, seeded: bool
 ) -> None:
-    text = " ".join(text_disclosures(oov, case, stopwords, seeded))
+    made = DxPrivatizer(
+        *(euclidean_space, "tem", 2.0),
+        oov=oov,
+        case=case,
+        stopwords=[f"w{k}" for k in range(stopwords)],
+        seed=1 << 70 if seeded else None,
+    )
+    text = " ".join(made.guarantee.assumptions)
     assert "the number of words and what stands between them" in text
     assert ("HOLE" in text) == (oov == "keep")
     assert ("removed" in text) == (oov == "drop")
@@ -257,8 +268,9 @@ def test_every_disclosure_is_stated_when_it_applies(
 
 
 def test_what_always_holds_names_the_idealisation() -> None:
-    assert any("Arithmetic is treated as exact" in sentence for sentence in ALWAYS)
-    assert any("add up" in sentence for sentence in ALWAYS)
+    said = [each.text for each in ALWAYS[WORD]]
+    assert any("Arithmetic is treated as exact" in sentence for sentence in said)
+    assert any("add up" in sentence for sentence in said)
 
 
 @pytest.mark.parametrize("mechanism", [TruncatedExponential, CalibratedExponential])
@@ -272,6 +284,7 @@ def test_an_epsilon_that_hides_nothing_is_told(
         stays = law.probabilities(every)[every, every].mean()
         assert (stays > 0.99) == (epsilon == 60.0)
         assert (law.caution is not None) == (epsilon == 60.0)
+        assert (law.guarantee.disclosures[0].kind == "warning") == (epsilon == 60.0)
         assert law.guarantee.assumptions[0].startswith("WARNING") == (epsilon == 60.0)
     text = str(law.guarantee)
     assert "at ε = 60 nearly every word of this space stays as it is, with probability 0.99" in text

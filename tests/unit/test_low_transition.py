@@ -192,11 +192,14 @@ def test_the_guarantee_says_what_holds(
         "ε_g-differentially private per record of the corpus: ε_g = 2\n"
     )
     assert noisy.guarantee.to_dict()["epsilon"] == 2.0
-    assert "ε_g = 2" in noisy.disclosures[0]
+    assert "ε_g = 2" in noisy.disclosures[0].text
     assert "epsilon=2 per record" in repr(noisy)
     assert exact.guarantee.to_dict()["epsilon"] is None
-    assert "no guarantee per record of the corpus" in exact.disclosures[0]
-    assert any(s.startswith("HOLE: the counts of the n-grams are exact") for s in exact.disclosures)
+    assert "no guarantee per record of the corpus" in exact.disclosures[0].text
+    assert [each.text.partition(" (")[0] for each in exact.guarantee.disclosures] == [
+        "HOLE: the counts of the n-grams are exact"
+    ]
+    assert {*exact.guarantee.disclosures} <= {*exact.disclosures}
     assert "exact counts of a public corpus" in repr(exact)
 
 

@@ -327,12 +327,12 @@ def test_the_guarantee_is_that_of_exact_search_and_says_so(
     indexed: EmbeddingSpace, mechanism: type[MultivariateLaplace]
 ) -> None:
     exact, approximate = mechanism(indexed, 3.0), mechanism(indexed, 3.0, index="ivf")
-    *others, said = approximate.guarantee.assumptions
-    assert said == (
+    *others, said = approximate.guarantee.disclosures
+    assert said.text == (
         "The nearest word is searched approximately (index 'ivf'), which changes the output, not "
         "the guarantee: the index is fixed."
     )
-    assert replace(approximate.guarantee, assumptions=tuple(others)) == exact.guarantee
+    assert replace(approximate.guarantee, disclosures=tuple(others)) == exact.guarantee
     assert approximate.parameters == exact.parameters | {"index": "ivf"}
 
 

@@ -434,7 +434,7 @@ def test_the_guarantee_is_per_token(noisy: TokenPrivatizer) -> None:
 
 @pytest.mark.parametrize(
     ("mechanism", "unknown"),
-    [("tem", "at the centroid of the space"), ("krr", "which becomes any word of the space with")],
+    [("tem", "at the centroid of the space"), ("krr", "which becomes any token of the space with")],
 )
 def test_the_guarantee_says_where_unknown_tokens_are(
     euclidean_space: EmbeddingSpace, tokenizer: Tokenizer, mechanism: str, unknown: str
