@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from machine import Settings, as_processor, features  # type: ignore # noqa: E402
 
 CORES = ("Nehalem", "Haswell", "Zen", "SkylakeX")
-TESTS = ("tests/golden", "tests/contracts", "tests/statistical")
+TESTS = ("tests/golden/test_golden.py", "tests/contracts", "tests/statistical")
 SHORT = (
     *("tests/golden/test_golden.py", "tests/contracts/test_tree_privacy.py"),
     *("-k", "artifacts or reloaded or samples or tree_privacy"),
