@@ -8,7 +8,7 @@ WORKERS := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) * 3 // 2
 # The tests of a file run in one process, in their order; files in that of tests/conftest.py.
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-fast test-oldest durations lint bench docs notebooks clean
+.PHONY: demo test test-fast test-oldest processors durations lint bench docs notebooks clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
@@ -25,6 +25,10 @@ test-fast: $(VENV)/.dev
 OLDEST := audit,chinese,docs,gpu,mcp,models,presidio,ray,report,sentences,spacy,spark,tools,train
 test-oldest: $(VENV)-oldest/.dev
 	$(VENV)-oldest/bin/python -m pytest $(PARALLEL)
+
+# Golden, contract and statistical tests as on other processors: an hour or two.
+processors: $(VENV)/.dev
+	$(BIN)/python scripts/processors.py
 
 # Seconds that each file of tests takes, into tests/durations.txt: run it on an idle machine.
 durations: $(VENV)/.dev

@@ -13,6 +13,9 @@ _ORDINALS = {1: "1st", 10: "10th", 100: "100th"}
 
 LogRatioBound = Callable[[Any, Any], float]
 
+# See `agreed`. The slack is far below `levels.LEVEL_MARGIN`, so that levels stay upper bounds.
+AGREED_DIGITS, AGREED_SLACK = 7, 1e-10
+
 # A record says what its statement rests on; names the exact level, what is in clear, what shows to
 # be equal (the noise is a function of a secret), what stays with the owner's copy; says that the
 # statement promises little, or nothing of a part.
@@ -97,6 +100,18 @@ def upward(value: float, digits: int = 4) -> str:
         above = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value)
         text = f"{float(above):.{digits}g}"
     return f"{float(text):.0f}" if "e+" in text and value < 1e15 else text
+
+
+def agreed(value: float) -> float:
+    """Round a level or a distance upward to the digits that are the same on every processor.
+
+    Processors add in different orders, so that the last digits of sums and products differ: as a
+    rule by a part of 1e-14, and by 1e-9, to which distances are right, at the very most. What is
+    written to files, or decides a digest, is made of fewer digits. A value that is less than a part
+    of `AGREED_SLACK` above one of so few digits is taken for that one: the median of a space that
+    was scaled to 1 is computed as a little more or less than 1.
+    """
+    return float(upward(value * (1.0 - AGREED_SLACK), AGREED_DIGITS))
 
 
 def at_most(epsilon: float) -> str:

@@ -20,6 +20,7 @@ import threadpoolctl
 from tqdm import tqdm
 
 from hf_dxprivacy import _runtime
+from hf_dxprivacy.guarantee import agreed
 from hf_dxprivacy.mechanisms.base import Ids, Reals
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.distances import Distances
@@ -156,7 +157,8 @@ def privacy_curve(
         progress: Show a progress bar.
 
     Returns:
-        ε*(s) by step, bounded upward for rounding. Time O(V²·n), memory O(V·(n + len(steps))).
+        ε*(s) by step, bounded upward for rounding, in the digits of `agreed`. Time O(V²·n), memory
+        O(V·(n + len(steps))).
     """
     inverses = base * 2.0 ** (np.asarray(steps) / STEPS_PER_OCTAVE)
     if floor >= 1.0 or len(space) == 1:
@@ -181,9 +183,12 @@ def privacy_curve(
     beyond = (log_sums.max(axis=1) - log_sums.min(axis=1) + DIFFERENCE_ERROR) / gammas
     ratios = np.maximum(ratios, beyond)
     _raise_by_centroid(ratios, space, inverses, floor, log_sums)
-    levels = (inverses + ratios) * (1.0 + LEVEL_MARGIN)
+    levels = map(agreed, ((inverses + ratios) * (1.0 + LEVEL_MARGIN)).tolist())
     # Where words nearly coincide, or γ is nearly 0, rounding says nothing and the theorem more.
-    return dict(zip(steps, np.minimum(levels, 2.0 * inverses).tolist(), strict=True))
+    # Powers of Python, not of NumPy, which are others where a processor has AVX-512.
+    return {
+        k: min(level, 2.0 * base * grid_value(k)) for k, level in zip(steps, levels, strict=True)
+    }
 
 
 def _blocks(size: int) -> list[slice]:

@@ -87,9 +87,8 @@ def held_back_cosines(points: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def quartiles(cosines: Matrix) -> dict[str, float]:
-    """Return the quartiles "25%", "50%" and "75%"; none of no cosines."""
+    """Return the quartiles "25%", "50%" and "75%" to four digits; none of no cosines."""
     if not len(cosines):
         return {}
-    return dict(
-        zip(("25%", "50%", "75%"), map(float, np.quantile(cosines, (0.25, 0.5, 0.75))), strict=True)
-    )
+    found = np.quantile(cosines, (0.25, 0.5, 0.75)).tolist()
+    return dict(zip(("25%", "50%", "75%"), (round(value, 4) for value in found), strict=True))

@@ -22,6 +22,7 @@ from hf_dxprivacy.errors import (
     require_one_of,
     require_positive,
 )
+from hf_dxprivacy.guarantee import agreed
 from hf_dxprivacy.hub import HubCommit, HubOptions, Publishable, cards, tensors
 from hf_dxprivacy.hub import artifact as folder
 from hf_dxprivacy.hub.download import resolve
@@ -650,14 +651,15 @@ class EmbeddingSpace(Distances, Publishable):
         """Return the median distance to the k-th nearest other word, for each k.
 
         The median is over at most 1000 words, evenly spaced in row order. k beyond the number of
-        other words stands for the farthest one. Computed once; stored by `save_pretrained`.
+        other words stands for the farthest one. Computed once; stored by `save_pretrained`. Rounded
+        upward to seven digits, which are the same on every processor.
         """
         for k in ks:
             require_at_least(1, k=k)
         medians = self.cache.neighbour_distances
         if missing := [k for k in ks if k not in medians]:
             sampled = self.sampled_neighbour_distances(missing)
-            medians.update({k: float(np.median(d)) for k, d in sampled.items()})
+            medians.update({k: agreed(float(np.median(d))) for k, d in sampled.items()})
         return {k: medians[k] for k in ks}
 
     def sampled_neighbour_distances(

@@ -60,7 +60,8 @@ def test_privacy_levels_without_a_digest_are_computed_anew(artifacts: Path) -> N
     file.write_text(json.dumps(config), encoding="utf-8")
     space = EmbeddingSpace.from_pretrained(artifacts / "space")
     level = CalibratedExponential(space, 2.0).exact_epsilon()
-    assert np.abs(honest - level).min() < 1e-9
+    # It is rounded upward to seven digits now.
+    assert np.abs(honest - level).min() < 2e-6
 
 
 @pytest.mark.parametrize("name", ["privatizer", "privatizer-index"])

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from hf_dxprivacy import DxPrivatizer, SentencePrivatizer, SlotPrivatizer
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.guarantee import ALWAYS, WORD, Disclosure, PrivacyGuarantee, at_most, upward
+from hf_dxprivacy.guarantee import (
+    ALWAYS,
+    WORD,
+    Disclosure,
+    PrivacyGuarantee,
+    agreed,
+    at_most,
+    upward,
+)
 from hf_dxprivacy.mechanisms import (
     CalibratedExponential,
     MultivariateLaplace,
@@ -174,6 +182,17 @@ def test_every_printed_bound_holds() -> None:
     for k in range(2000):
         value = math.exp(k * 0.0173 - 17)
         assert value <= float(upward(value)) <= value * (1 + 1.1e-3)
+
+
+def test_what_is_written_is_rounded_up_and_the_same_for_neighbours_of_a_round_value() -> None:
+    for k in range(2000):
+        value = math.exp(k * 0.0173 - 17)
+        assert value * (1 - 1e-10) <= agreed(value) <= value * (1 + 1.1e-6)
+        assert agreed(agreed(value)) == agreed(value)
+        round_value = float(f"{value:.7g}")
+        for ulp in range(-16, 17):
+            assert agreed(round_value * (1 + ulp * 2.0**-52)) == round_value
+    assert (agreed(0.0), agreed(1.0000001), agreed(math.inf)) == (0.0, 1.000001, math.inf)
 
 
 @pytest.mark.parametrize("epsilon", [0.7, 1.3, 2.1, 3.9])

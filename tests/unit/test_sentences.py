@@ -240,7 +240,7 @@ def test_a_pool_says_how_near_texts_are_to_it(words: EmbeddingSpace) -> None:
     assert (found["of"], found["texts"]) == ("its own sentences, each held back in turn", 30)
     cosines = pool.space.vectors @ pool.space.vectors.T
     np.fill_diagonal(cosines, -1)
-    assert found["50%"] == pytest.approx(np.median(cosines.max(axis=1)), abs=1e-6)
+    assert found["50%"] == pytest.approx(np.median(cosines.max(axis=1)), abs=6e-5)
     texts = ["the soup was late", "日本語だけ"]
     told = SentencePool.from_sentences(SENTENCES, words, held_back=texts, progress=False)
     assert told.space.provenance["coverage"] == {
