@@ -422,9 +422,10 @@ def _longest_runs(words: Sequence[str], runs: Iterable[str]) -> dict[int, int]:
     for run in runs:
         for start in range(len(run) - RUN + 1):
             for k, at in holds.get(run[start : start + RUN], ()):
-                letters = zip(words[k][at:], run[start:], strict=False)
-                same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], letters))
-                longest[k] = max(same, longest.get(k, 0))
+                if longest.get(k, 0) < LETTERS - at:
+                    letters = zip(words[k][at:], run[start:], strict=False)
+                    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], letters))
+                    longest[k] = max(same, longest.get(k, 0))
     return longest
 
 

@@ -77,7 +77,7 @@ def of_stated_privatizer(
     if isinstance(privatizer, SentencePrivatizer):
         laws = [law for _, law in privatizer._parts.values()]
     whole = guarantee.unit == "text"
-    units = {a: k for k, a in enumerate(target.inputs) if whole or (a.isascii() and a.isalpha())}
+    units = {a: k for k, a in enumerate(target.inputs) if whole or (a.isascii() and a.isalnum())}
     bounds = target.allowed[np.ix_([*units.values()], [*units.values()])]
     ratios = [check.log_ratio for check in checks if units.keys() >= {*check.worst}]
     largest = max([float(bounds.max(initial=0.0)), *ratios])

@@ -217,6 +217,24 @@ class _ForgedAssumption(CalibratedExponential):
         return (f"The exact level over all pairs of words is {level} (s = 1).",)
 
 
+class _NearNeighbours(TruncatedExponential):
+    """States neighbours that are ten times as near, and another metric."""
+
+    def neighbour_distances(self) -> dict[int, float]:
+        return {k: d / 10 for k, d in super().neighbour_distances().items()}
+
+    @property
+    def metric(self) -> str:
+        return "cosine distance"
+
+
+class _RewordedLevel(CalibratedExponential):
+    """Prints its slope as the level, in other words."""
+
+    def _assumptions(self) -> tuple[str, ...]:
+        return (f"No pair of words needs more than {self.inverse_temperature:.6g} in truth.",)
+
+
 # What a bound of a pair may be is bounded by the local ε as well.
 _LOCAL = ("guarantee.ldp_epsilon is", "id_bound of", "guarantee.bound of")
 
@@ -243,6 +261,11 @@ def sixty_words() -> EmbeddingSpace:
         (_UnderstatedLocalDp, "sampling", _LOCAL),
         (_ForgedLevel, None, ("exact_epsilon() is",)),
         (_BottomlessLevel, None, ("exact_epsilon() is -inf",)),
+        (
+            _NearNeighbours,
+            None,
+            (*(f"guarantee.neighbour_epsilon[{k}]" for k in (1, 10, 100)), "guarantee.metric is"),
+        ),
         (_ForgedAssumption, None, ("the exact level in guarantee.assumptions is",)),
     ],
 )
@@ -262,3 +285,13 @@ def test_no_dishonest_part_passes(
     assert found.to_dict()["false_statements"] == found.false_statements
     # A false statement is told from a law that breaks the bound.
     assert (found.slack >= 0) == bool(statements)
+
+
+def test_what_nothing_was_compared_with_is_named() -> None:
+    found = verify_guarantee(_RewordedLevel(sixty_words(), 2.0))
+    assert found.passed
+    assert found.not_checked == (
+        "numbers in sentences of guarantee.assumptions (No pair of words needs more …)",
+    )
+    assert f"not checked: {found.not_checked[0]}" in str(found)
+    assert not verify_guarantee(TruncatedExponential(sixty_words(), 2.0)).not_checked
