@@ -41,6 +41,8 @@ BATCH = 1 << 14
 # Letters of a made-up word, of the shortest run of them that is looked for, and characters of a
 # release in which it is.
 LETTERS, RUN, WINDOW = 24, 8, 10_000
+# Made-up words that count as found, at most.
+COUNTED = 500
 _LETTERS = re.compile(f"[a-z]{{{RUN},}}")
 # Places that releases are compared at, at most; how many inputs stand there, and words in a text.
 PLACES, REPEATED, WORDS = 148, 5, 4
@@ -265,8 +267,10 @@ class _Audit:
             for out in self.function(texts[start : min(count, start + BATCH)]):
                 runs.update(_LETTERS.findall(out[:WINDOW].lower()))
         longest = _longest_runs(words[:count], runs)
-        claims = {k: _or_none(self.claim, texts[k], texts[count + k]) for k in longest}
-        found = sorted((k for k in longest if claims[k] < math.inf), key=claims.__getitem__)
+        # Of so many the claim is asked; fewer than were found refute less, never more.
+        counted = sorted(longest, key=longest.__getitem__, reverse=True)[:COUNTED]
+        claims = {k: _or_none(self.claim, texts[k], texts[count + k]) for k in counted}
+        found = sorted((k for k in counted if claims[k] < math.inf), key=claims.__getitem__)
         places = math.log(sum(len(run) - RUN + 1 for run in runs) or 1)
         lengths = range(RUN, LETTERS + 1)
         for length in lengths:
@@ -275,13 +279,13 @@ class _Audit:
             sets = np.cumsum(np.log((count + 1 - m) / m))
             chance = bounds + math.log(2 * (LETTERS + 1 - length)) + places - length * math.log(26)
             if (sets + m * chance <= math.log(self.alpha / len(lengths))).any():
-                whole = sum(longest[k] == LETTERS for k in found)
-                return (
-                    f"unknown words come out as they are, {whole:,} of {count:,} made-up ones"
-                    if whole
-                    else f"letters of unknown words come out, {length} or more of {len(m):,} of "
-                    f"{count:,} made-up words"
-                )
+                whole = sum(each == LETTERS for each in longest.values())
+                if whole:
+                    said = f"{whole:,} of {count:,} made-up ones"
+                    return f"unknown words come out as they are, {said}"
+                some = sum(each >= length for each in longest.values())
+                said = f"{length} or more of {some:,} of {count:,} made-up words"
+                return f"letters of unknown words come out, {said}"
         return ""
 
     def _with_words(self, words: list[str]) -> list[str]:
