@@ -235,8 +235,9 @@ class _RewordedLevel(CalibratedExponential):
         return (f"No pair of words needs more than {self.inverse_temperature:.6g} in truth.",)
 
 
+_NEIGHBOURS = tuple(f"guarantee.neighbour_epsilon[{k}] is" for k in (1, 10, 100))
 # What a bound of a pair may be is bounded by the local ε as well.
-_LOCAL = ("guarantee.ldp_epsilon is", "id_bound of", "guarantee.bound of")
+_LOCAL = ("guarantee.ldp_epsilon is", *_NEIGHBOURS, "id_bound of", "guarantee.bound of")
 
 
 def sixty_words() -> EmbeddingSpace:
@@ -264,7 +265,7 @@ def sixty_words() -> EmbeddingSpace:
         (
             _NearNeighbours,
             None,
-            (*(f"guarantee.neighbour_epsilon[{k}]" for k in (1, 10, 100)), "guarantee.metric is"),
+            (*_NEIGHBOURS, "guarantee.metric is"),
         ),
         (_ForgedAssumption, None, ("the exact level in guarantee.assumptions is",)),
     ],
