@@ -28,8 +28,9 @@ class GuaranteeCheck(Shown):
         false_alarm_rate: With which probability, at most, a mechanism that keeps its guarantee does
             not pass; 0 if nothing was drawn.
         draws: How many words were drawn, at most.
-        false_statements: A sentence for each number that the mechanism states too small: ε, local
-            DP, bounds of pairs, or the exact privacy level.
+        false_statements: A sentence for each number that a mechanism or privatizer states too
+            small: ε, local DP, neighbours, bounds of pairs, or the exact level; or another metric.
+        not_checked: What is stated and was compared with nothing.
     """
 
     passed: bool
@@ -44,6 +45,7 @@ class GuaranteeCheck(Shown):
     false_alarm_rate: float = 0.0
     draws: int = 0
     false_statements: tuple[str, ...] = ()
+    not_checked: tuple[str, ...] = ()
 
     @property
     def slack(self) -> float:
@@ -80,4 +82,5 @@ class GuaranteeCheck(Shown):
                 f"  {self.draws:,} draws; a mechanism that keeps its guarantee fails with "
                 f"probability {self.false_alarm_rate:g} at most"
             )
-        return "\n".join([*lines, *(f"  stated: {s}" for s in self.false_statements)])
+        lines += [f"  stated: {s}" for s in self.false_statements]
+        return "\n".join([*lines, *(f"  not checked: {s}" for s in self.not_checked)])

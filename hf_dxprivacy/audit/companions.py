@@ -33,10 +33,10 @@ def verify_companions(
 ) -> GuaranteeCheck:
     """Release copies of a text beside different texts, and compare what comes out.
 
-    Each row is released independently of the others if it is released as it should be, so that all
-    laws are the same, whatever stands beside it: the log-ratio of every output is 0. As in
-    `verify_guarantee` one half of the draws looks for an output that tells two data sets apart, and
-    the other half tests it.
+    The texts stand in a random order, before, between and after the copies. Each row is released
+    independently of the others if it is released as it should be, so that all laws are the same,
+    whatever stands beside it: the log-ratio of every output is 0. As in `verify_guarantee` one half
+    of the draws looks for an output that tells two data sets apart, and the other half tests it.
 
     >>> verify_companions(privatizer.privatize, "The soup was cold.", [["Hello."], reviews])
     >>> def release(texts):
@@ -53,7 +53,7 @@ def verify_companions(
         draws: How many releases of the text are drawn in all.
         copies: How often the text is in a data set; so many draws come of one call.
         alpha: False-alarm rate in (0, 1).
-        rng: Source of choices among outputs; this process's own by default.
+        rng: Source of orders and choices among outputs; this process's own by default.
 
     Returns:
         What was found; `worst` names two of the data sets, and `allowed` is 0.
@@ -69,6 +69,7 @@ def verify_companions(
     if not isinstance(text, str):
         raise InvalidTypeError(f"expected text to be a string, got a {type(text).__name__}")
     codes: dict[object, int] = {}
+    rng = rng or process_generator()
 
     def draw(positions: Ids) -> Ids:
         drawn = np.empty(len(positions), dtype=np.int64)
@@ -76,16 +77,18 @@ def verify_companions(
             places = np.flatnonzero(positions == position)
             texts = [text] * copies + list(companions[position])
             for part in (places[start : start + copies] for start in range(0, len(places), copies)):
-                released = release(texts.copy())
+                # In a random order: companions stand before, between and after the copies.
+                order = rng.permutation(len(texts))
+                released = release([texts[k] for k in order])
                 if len(released) != len(texts):
                     raise InvalidValueError(
                         f"expected {len(texts)} releases of as many texts, got {len(released)}"
                     )
-                outputs = released[: len(part)]
+                outputs = [released[at] for at in np.argsort(order)[: len(part)]]
                 drawn[part] = [codes.setdefault(output, len(codes)) for output in outputs]
         return drawn
 
     names = tuple(f"beside companions[{number}]" for number in range(len(companions)))
     allowed = np.zeros((len(names), len(names)))
     target = AuditTarget(names, allowed, draw, lambda output: str(list(codes)[output]))
-    return check_by_draws(target, draws, alpha, rng or process_generator())
+    return check_by_draws(target, draws, alpha, rng)

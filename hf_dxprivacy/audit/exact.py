@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from hf_dxprivacy.audit.check import GuaranteeCheck
 from hf_dxprivacy.audit.inputs import blocks, chosen_inputs, claimed, named
-from hf_dxprivacy.audit.statements import COMPARED, Evidence, false_statements
+from hf_dxprivacy.audit.statements import COMPARED, Evidence, of_stated_mechanism
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import (
     PEERS,
@@ -107,7 +107,8 @@ def check_exactly(
     allowed[:, :-1] = _allowed(mechanism, some)[:, some[:-1]]
     allowed[:-1, -1] = allowed[-1, :-1]
     level = worst.share * mechanism.certified_epsilon if math.isfinite(worst.share) else 0.0
-    false = false_statements(mechanism, Evidence(some, allowed, worst.largest, level))
+    evidence = Evidence(some, allowed, worst.largest, level)
+    false, unchecked = of_stated_mechanism(mechanism, evidence)
     # The pair again, in the order in which the log-ratio is above zero.
     logs = _log_laws(mechanism, np.array(worst.pair))
     differences = _differences(logs[0], logs[1:])[0]
@@ -126,6 +127,7 @@ def check_exactly(
         scope=f"{which} and the unknown word, {outputs}"
         + ("" if math.isfinite(worst.largest) else "; pairs without a finite bound are not judged"),
         false_statements=false,
+        not_checked=unchecked,
     )
 
 

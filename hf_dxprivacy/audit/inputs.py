@@ -122,11 +122,13 @@ def of_callable(
     codes: dict[str, int] = {}
 
     def draw(positions: Ids) -> Ids:
-        outputs: list[str] = []
-        for start in range(0, len(positions), BATCH):
-            asked = [different[k] for k in positions[start : start + BATCH]]
-            outputs += _answers(function, asked, batched)
-        return np.array([codes.setdefault(word, len(codes)) for word in outputs], dtype=np.int64)
+        # Mixed, so that what a release takes from the texts beside one shows in what comes out.
+        order, drawn = rng.permutation(len(positions)), np.empty(len(positions), dtype=np.int64)
+        for start in range(0, len(order), BATCH):
+            part = order[start : start + BATCH]
+            outputs = _answers(function, [different[k] for k in positions[part]], batched)
+            drawn[part] = [codes.setdefault(word, len(codes)) for word in outputs]
+        return drawn
 
     return AuditTarget(tuple(different), allowed, draw, lambda output: list(codes)[output])
 

@@ -2,10 +2,11 @@
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
-from itertools import cycle, islice
+from functools import cache
+from itertools import chain, combinations, takewhile
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from hf_dxprivacy._runtime import require
 from hf_dxprivacy.audit.check import GuaranteeCheck
 from hf_dxprivacy.audit.inputs import chosen_inputs, of_callable
 from hf_dxprivacy.audit.sampling import LEAST_DRAWS, TESTED, check_by_draws, least_log_ratio
+from hf_dxprivacy.audit.statements import of_stated_privatizer
 from hf_dxprivacy.audit.workers import WorkersCheck, compare_releases
 from hf_dxprivacy.errors import (
     InvalidTypeError,
@@ -30,16 +32,22 @@ from hf_dxprivacy.randomness import process_generator
 Bound = Callable[[str, str], float]
 Function = Callable[[list[str]], list[str]]
 
-# Inputs that are drawn for, and of so many that are given the nearest are looked for.
-INPUTS, LOOKED_AT = 40, 400
-# Two words that no vocabulary holds.
-UNKNOWN = ("qxwvzkj", "zzqxwkv")
+# Inputs that are drawn for, and of so many times as many that are given the nearest are looked for.
+INPUTS, LOOKED_AT = 40, 5
+# Words that no vocabulary holds, of two lengths, and two numbers of one shape.
+UNKNOWN = ("qxwvzkj", "zzqxw", "4519", "7302")
 # Texts that are released at once.
 BATCH = 1 << 14
-# Letters of a made-up word, and characters of a release in which it is looked for.
-LETTERS, WINDOW = 24, 10_000
-# Places that releases are compared at, at most, and calls of each worker.
-PLACES, CALLS = 150, 2
+# Letters of a made-up word, of the shortest run of them that is looked for, and characters of a
+# release in which it is.
+LETTERS, RUN, WINDOW = 24, 8, 10_000
+# Made-up words that count as found, at most.
+COUNTED = 500
+_LETTERS = re.compile(f"[a-z]{{{RUN},}}")
+# Places that releases are compared at, at most; how many inputs stand there, and words in a text.
+PLACES, REPEATED, WORDS = 148, 5, 4
+# Calls before and after those of the workers, and calls of each worker.
+OWN, CALLS = 2, 2
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,7 @@ class ClaimCheck(Shown):
         inputs: How many of them differ.
         evidence: The pairs and sets of outputs that were tested, if it came to that.
         noise: The comparison of repeated releases, if there was one.
+        not_checked: What was compared with nothing.
     """
 
     holds: bool
@@ -64,6 +73,7 @@ class ClaimCheck(Shown):
     inputs: int
     evidence: tuple[GuaranteeCheck, ...] = ()
     noise: WorkersCheck | None = None
+    not_checked: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-ready values."""
@@ -73,7 +83,8 @@ class ClaimCheck(Shown):
         verdict = "CLAIM NOT TRUE"
         if self.holds:
             verdict = "no violation found" if self.evidence else "not tested, no gross fault found"
-        return f"{verdict}: {self.reason} (false alarms: {self.false_alarm:g} at most)"
+        said = f"{verdict}: {self.reason} (false alarms: {self.false_alarm:g} at most)"
+        return "\n".join([said, *(f"  not checked: {each}" for each in self.not_checked)])
 
 
 def verify_claim(
@@ -91,17 +102,21 @@ def verify_claim(
 
     Four tests, each with a quarter of the false-alarm rate; the first that fails decides:
 
-    1. *Noise*: calls here, and in worker processes, release the same inputs. Calls that agree more
-       than independent ones do (a permutation test) share their noise, and none of it counts.
-    2. *Made-up words*: random strings of 24 letters go in. One that comes out was copied, however
-       seldom: a release that had not read it holds it with probability 26⁻²⁴ a place, so that a
-       single one refutes any claim up to about 50.
+    1. *Noise*: calls here, and in worker processes, release the same inputs, in a random order and
+       with repetitions. Calls, rows, or words of a text that agree more than independent ones do (a
+       permutation test) share their noise, and none of it counts.
+    2. *Made-up words*: random strings of 24 letters go in. One that comes out, of its own text or
+       of any other, was copied, however seldom: a release that had not read it holds it with
+       probability 26⁻²⁴ a place, so that a single one refutes any claim up to about 50. Runs of
+       8 letters and more count as well, the shorter the more of them are needed.
     3. *Copies*: how often inputs come out as they are, against how often they come out of their
        nearest neighbours, summed over all inputs.
     4. *Sets of outputs*: the search of `verify_guarantee` on one half of its draws, and
        Clopper–Pearson bounds with Bonferroni's correction on the other. Of texts, which seldom come
        out twice, also the guesses of a naive Bayes classifier, trained on other draws, which input
        a release was made from.
+
+    Of our privatizers also the numbers that `guarantee` states are held to what was found.
 
     >>> verify_claim(DxPrivatizer("english", "hierarchical", 1.5))
     >>> verify_claim(External(["venv/bin/python", "peer.py"], name="peer", claim=8.0), inputs=words)
@@ -119,21 +134,24 @@ def verify_claim(
         false_alarm: In (0, 1): with which probability, at most, a true claim does not hold.
         unit: What the claim is about, "word" or "text". By default that of the release, or "word".
         workers: Processes besides this one that release at the same time, by ``Dataset.map``. With
-            0, only repeated calls are compared.
+            0, only repeated calls are compared; what has a method `close`, as `External`, is closed
+            between two of them, by which a program starts again.
         rng: Source of the auditor's choices; this process's own by default.
 
     Raises:
         InvalidTypeError: If there is no claim, or there are no inputs, or no texts come out.
-        InvalidValueError: If a number is out of range, or there are fewer than two inputs.
+        InvalidValueError: If a number is out of range, there are fewer than two inputs, or nothing
+            is claimed of any two of them.
         MissingExtraError: If SciPy or scikit-learn is not installed (extra "audit").
     """
     require_between(0.0, 1.0, false_alarm=false_alarm)
     require_at_least(1_000, runs=runs)
     require_at_least(0, workers=workers)
     rng = rng or process_generator()
-    count = max(4, min(INPUTS, runs // 2_000))
+    count = max(8, min(INPUTS, runs // 2_000))
     claim = _claim_of(release, bound)
-    claimed_for = str(unit or getattr(release, "unit", "word"))
+    stated = getattr(release, "guarantee", None)
+    claimed_for = str(unit or getattr(release, "unit", None) or getattr(stated, "unit", "word"))
     claimed_for = "text" if claimed_for == "sentence" else claimed_for
     require_one_of(("word", "text"), unit=claimed_for)
     texts = _inputs_of(release, inputs, claim, count, rng)
@@ -143,31 +161,42 @@ def verify_claim(
             "with a bound of whole texts"
         )
     audit = _Audit(_function_of(release), claim, texts, false_alarm / 4.0, rng)
-    noise = audit.noise(runs // 10, workers)
-    result = ClaimCheck(True, "", false_alarm, runs, len(texts), noise=noise)
+    if math.isinf(min(_or_none(claim, a, b) for a, b in combinations(texts, 2))):
+        raise InvalidValueError(
+            f"nothing is claimed: the bound is ∞ for any two of {len(texts)} inputs; pass bound= "
+            "with what is claimed, or inputs= of which something is"
+        )
+    noise, unchecked = audit.noise(runs // 5, workers, claimed_for, release)
+    result = ClaimCheck(True, "", false_alarm, runs, len(texts), (), noise, unchecked)
     if not noise.passed:
         reason = (
-            "repeated or parallel calls share their noise: two of them agree in "
-            f"{noise.shared:.0%} of their outputs, where independent ones do in "
-            f"{noise.expected:.0%}"
+            f"calls, rows or words share their noise: {noise.shared:.0%} of their outputs agree, "
+            f"where of independent ones about {noise.expected:.0%} do"
         )
         return replace(result, holds=False, reason=reason)
     copied = audit.made_up_words(runs // 10, claimed_for) or audit.copies(runs // 3)
     if copied:
         return replace(result, holds=False, reason=copied)
     checks = audit.sets_of_outputs(runs // 2, claimed_for)
+    false: tuple[str, ...] = ()
+    if isinstance(release, Privatizer):
+        target = of_callable(audit.function, texts, claim, True, len(texts), rng)
+        false, more = of_stated_privatizer(release, target, checks, rng)
+        result = replace(result, not_checked=(*unchecked, *more))
     broken = [check for check in checks if not check.passed]
     if broken:
         worst = min(broken, key=lambda check: check.slack)
         found, allowed = worst.log_ratio, worst.allowed
         reason = f"a log-ratio of {found:.3g} at least, where {allowed:.3g} is claimed"
+    elif false:
+        reason = "; ".join(false)
     elif checks:
         reason = f"nothing above what is claimed in {runs:,} releases of {len(texts)} inputs"
     else:
         reason = "no two inputs have a claim that so many draws could refute"
-    if claimed_for == "word" and math.isinf(_or_none(claim, *UNKNOWN)):
+    if claimed_for == "word" and math.isinf(_or_none(claim, *UNKNOWN[:2])):
         reason += "; nothing is claimed of unknown words"
-    return replace(result, holds=not broken, reason=reason, evidence=tuple(checks))
+    return replace(result, holds=not broken and not false, reason=reason, evidence=tuple(checks))
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,34 +209,84 @@ class _Audit:
     alpha: float
     rng: np.random.Generator
 
-    def noise(self, runs: int, workers: int) -> WorkersCheck:
-        """Compare releases of all inputs by calls in this process and in others."""
-        rows = 2 * (2 + CALLS * workers)
-        places = min(PLACES, max(len(self.texts), runs // rows))
-        # Twice in a call, so that noise that the rows of a call share shows too.
-        asked = [*islice(cycle(self.texts), places)] * 2
-        released = self.function(asked)
+    def noise(
+        self, runs: int, workers: int, unit: str, release: Any
+    ) -> tuple[WorkersCheck, tuple[str, ...]]:
+        """Compare releases of some inputs by calls in this process and in others."""
+        calls = 2 * (2 * OWN + CALLS * workers)
+        size = WORDS * max(2, min(PLACES, runs // (2 * calls)) // WORDS)
+        # A random order, in which every second one stands again beside itself.
+        chosen = self.rng.permutation(len(self.texts))[:REPEATED]
+        asked = self.rng.integers(len(chosen), size=size)
+        again = np.flatnonzero(self.rng.random(size - 1) < 0.5) + 1
+        for place in again:
+            asked[place] = asked[place - 1]
+        rows = [self.texts[chosen[k]] for k in asked]
+        # The same words again, several in a text.
+        words = unit == "word" and all(len(row.split()) == 1 for row in rows)
+        joined = [" ".join(rows[k : k + WORDS]) for k in range(0, size, WORDS)] if words else []
+        # Twice in a call, so that calls of one seed do not agree in all that they release.
+        call, close = (rows + joined) * 2, getattr(release, "close", None)
+        made = [*chain(*(self.function(call) for _ in range(OWN)))]
         if workers:
-            released += _by_workers(self.function, asked, workers)
-        released += self.function(asked)
+            made += _by_workers(self.function, call, workers)
+        elif callable(close):
+            close()
+        made += chain(*(self.function(call) for _ in range(OWN)))
+        released = [made[k : k + len(call) // 2] for k in range(0, len(made), len(call) // 2)]
+        alone = not workers and not callable(close)
+        unchecked = ["noise that processes share (workers=0)"] if alone else []
+        texts = [[text.split() for text in each[size:]] for each in released]
+        if words and all(len(text) == WORDS for each in texts for text in each):
+            asked = np.append(asked, asked + len(chosen))
+            released = [[*a[:size], *chain(*b)] for a, b in zip(released, texts, strict=True)]
+        else:
+            released = [each[:size] for each in released]
+            unchecked += ["noise that words of one text share"] if unit == "word" else []
         codes = np.unique(np.array(released, dtype=object), return_inverse=True)[1]
-        return compare_releases(codes.reshape(-1, places), workers, self.alpha, self.rng)
+        codes = codes.reshape(len(released), -1)
+        return compare_releases(codes, workers, self.alpha, self.rng, asked), tuple(unchecked)
 
     def made_up_words(self, count: int, unit: str) -> str:
-        """Look for words that were copied; return what was found, if it refutes the claim."""
+        """Look for words that were copied; return what was found, if it refutes the claim.
+
+        A word w is found at L letters if any release holds a run of L letters of it. Let m words be
+        found, each with a claim of b at most against another made-up word. If each of their texts
+        had held such another word, no release would have read them, so that all m are found with
+        probability (T·(25−L)·26^−L)^m at most, T the number of different places of letters in the
+        releases; by the claim it is no more than e^(b·m) times as much. By the union bound over the
+        sets of m of n words, m (2^−m) and L, the claim is refuted if
+
+            ln C(n, m) + m·(b + ln 2 + ln T + ln(25−L) − L·ln 26) ≤ ln(alpha/17).
+        """
         letters = self.rng.integers(ord("a"), ord("z") + 1, (2 * count, LETTERS), dtype=np.uint8)
         words = [bytes(row).decode("ascii") for row in letters]
         texts = [*words] if unit == "word" else self._with_words(words)
-        copied = []
+        runs: set[str] = set()
         for start in range(0, count, BATCH):
-            outputs = self.function(texts[start : min(count, start + BATCH)])
-            pairs = enumerate(outputs, start)
-            copied += [k for k, out in pairs if words[k] in out[:WINDOW].lower()]
-        # By chance, a claim of b lets a word come out of e^b times as many places of text.
-        limit = math.log(self.alpha / count / WINDOW) + LETTERS * math.log(26)
-        found = sum(_or_none(self.claim, texts[k], texts[count + k]) <= limit for k in copied)
-        said = f"unknown words come out as they are, {found:,} of {count:,} made-up ones"
-        return said if found else ""
+            for out in self.function(texts[start : min(count, start + BATCH)]):
+                runs.update(_LETTERS.findall(out[:WINDOW].lower()))
+        longest = _longest_runs(words[:count], runs)
+        # Of so many the claim is asked; fewer than were found refute less, never more.
+        counted = sorted(longest, key=longest.__getitem__, reverse=True)[:COUNTED]
+        claims = {k: _or_none(self.claim, texts[k], texts[count + k]) for k in counted}
+        found = sorted((k for k in counted if claims[k] < math.inf), key=claims.__getitem__)
+        places = math.log(sum(len(run) - RUN + 1 for run in runs) or 1)
+        lengths = range(RUN, LETTERS + 1)
+        for length in lengths:
+            bounds = np.array([claims[k] for k in found if longest[k] >= length])
+            m = np.arange(1, len(bounds) + 1)
+            sets = np.cumsum(np.log((count + 1 - m) / m))
+            chance = bounds + math.log(2 * (LETTERS + 1 - length)) + places - length * math.log(26)
+            if (sets + m * chance <= math.log(self.alpha / len(lengths))).any():
+                whole = sum(each == LETTERS for each in longest.values())
+                if whole:
+                    said = f"{whole:,} of {count:,} made-up ones"
+                    return f"unknown words come out as they are, {said}"
+                some = sum(each >= length for each in longest.values())
+                said = f"{length} or more of {some:,} of {count:,} made-up words"
+                return f"letters of unknown words come out, {said}"
+        return ""
 
     def _with_words(self, words: list[str]) -> list[str]:
         """Return inputs with one word replaced by each of these, the same in both halves."""
@@ -234,10 +313,10 @@ class _Audit:
         for x, b, nearest in pairs:
             for start in range(0, each, BATCH):
                 size = min(BATCH, each - start)
-                out, other = self.function([x] * size), self.function([nearest] * size)
+                own = self.rng.permutation(np.arange(2 * size) < size)
+                same = np.array(self.function([x if one else nearest for one in own])) == x
                 kept = self.rng.random(size) < math.exp(-b)
-                same = np.array([text == x for text in out])
-                hits += np.array([np.count_nonzero(same & kept), other.count(x)])
+                hits += np.array([np.count_nonzero(same[own] & kept), np.count_nonzero(same[~own])])
         least = least_log_ratio(int(hits[0]), int(hits[1]), trials, self.alpha)
         said = f"inputs come out as they are {math.exp(least):.3g} times as often as is claimed"
         return said if least > 0 else ""
@@ -313,7 +392,7 @@ def _inputs_of(
     if given is None:
         if not isinstance(release, Privatizer):
             raise InvalidTypeError("expected inputs= with words or texts to release")
-        chosen = chosen_inputs(release.mechanism, count - 2, rng)[: count - 2]
+        chosen = chosen_inputs(release.mechanism, known := count - len(UNKNOWN), rng)[:known]
         return [*(release.space.words[k] for k in chosen), *UNKNOWN]
     if isinstance(given, str) or not all(isinstance(text, str) for text in given):
         raise InvalidTypeError("expected inputs to be a sequence of strings")
@@ -322,10 +401,11 @@ def _inputs_of(
         raise InvalidValueError(f"expected at least two different inputs, got {len(different)}")
     if len(different) <= count:
         return different
-    some = [different[k] for k in rng.permutation(len(different))[:LOOKED_AT]]
-    first = some[: count // 2]
-    near = [min((x for x in some if x != text), key=partial(claim, text)) for text in first]
-    return list(dict.fromkeys([*first, *near]))
+    some = [different[k] for k in rng.permutation(len(different))[: LOOKED_AT * count]]
+    near = {x: min((claim(x, y), k) for k, y in enumerate(some) if y != x) for x in some}
+    # Those at distance 0 first: whatever tells them apart is a fault.
+    first = sorted(some, key=lambda x: near[x][0] > 0.0)[: count // 2]
+    return list(dict.fromkeys([*first, *(some[near[x][1]] for x in first)]))
 
 
 def _or_none(claim: Bound, a: str, b: str) -> float:
@@ -334,6 +414,23 @@ def _or_none(claim: Bound, a: str, b: str) -> float:
         return claim(a, b)
     except (LookupError, ValueError):
         return math.inf
+
+
+def _longest_runs(words: Sequence[str], runs: Iterable[str]) -> dict[int, int]:
+    """Return how many letters in a row of each word are in any run, of those with `RUN` or more."""
+    holds: dict[str, list[tuple[int, int]]] = {}
+    for k, word in enumerate(words):
+        for at in range(len(word) - RUN + 1):
+            holds.setdefault(word[at : at + RUN], []).append((k, at))
+    longest: dict[int, int] = {}
+    for run in runs:
+        for start in range(len(run) - RUN + 1):
+            for k, at in holds.get(run[start : start + RUN], ()):
+                if longest.get(k, 0) < LETTERS - at:
+                    letters = zip(words[k][at:], run[start:], strict=False)
+                    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], letters))
+                    longest[k] = max(same, longest.get(k, 0))
+    return longest
 
 
 def _by_workers(function: Function, texts: list[str], workers: int) -> list[str]:

@@ -143,12 +143,12 @@ def _test(
     each = draws // len(inputs)
     # Candidates that share an input share its draws; Bonferroni asks for no independence.
     hits = np.zeros((len(target.inputs), len(candidates)), dtype=np.int64)
-    for position in inputs:
-        for start in range(0, each, BLOCK):
-            drawn, counts = np.unique(
-                target.draw(np.full(min(BLOCK, each - start), position)), return_counts=True
-            )
-            hits[position] += [counts[np.isin(drawn, c.outputs)].sum() for c in candidates]
+    step = BLOCK // len(inputs)
+    for start in range(0, each, step):
+        drawn = target.draw(np.repeat(inputs, min(step, each - start)))
+        for position, row in zip(inputs, drawn.reshape(len(inputs), -1), strict=True):
+            found, counts = np.unique(row, return_counts=True)
+            hits[position] += [counts[np.isin(found, c.outputs)].sum() for c in candidates]
     tested = [
         (c, least_log_ratio(hits[c.first, place], hits[c.second, place], each, alpha))
         for place, c in enumerate(candidates)

@@ -10,7 +10,13 @@ from hf_dxprivacy.audit.check import GuaranteeCheck
 from hf_dxprivacy.audit.exact import check_exactly
 from hf_dxprivacy.audit.inputs import chosen_inputs, of_callable, of_mechanism
 from hf_dxprivacy.audit.sampling import check_by_draws
-from hf_dxprivacy.audit.statements import COMPARED, Evidence, false_statements
+from hf_dxprivacy.audit.statements import (
+    COMPARED,
+    Evidence,
+    Statements,
+    of_stated_mechanism,
+    of_stated_privatizer,
+)
 from hf_dxprivacy.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -96,8 +102,9 @@ def verify_guarantee(
             "'tem', 'krr') for method='exact'; leave method= out to draw"
         )
     rng = rng or process_generator()
-    if isinstance(mechanism, (DxPrivatizer, SentencePrivatizer)):
-        mechanism, bound = _of_privatizer(mechanism, bound)
+    privatizer = mechanism if isinstance(mechanism, (DxPrivatizer, SentencePrivatizer)) else None
+    if privatizer is not None:
+        mechanism, bound = _of_privatizer(privatizer, bound)
     if not isinstance(mechanism, Mechanism):
         if not callable(mechanism) or words is None or bound is None:
             raise InvalidTypeError(
@@ -105,7 +112,10 @@ def verify_guarantee(
                 "verify_guarantee(replace_word, words, bound); a privatizer needs words= only"
             )
         target = of_callable(mechanism, words, bound, batched, inputs or INPUTS, rng)
-        return check_by_draws(target, draws, alpha, rng, progress)
+        found = check_by_draws(target, draws, alpha, rng, progress)
+        if privatizer is None:
+            return found
+        return _with(found, of_stated_privatizer(privatizer, target, [found], rng))
     if words is not None or bound is not None:
         raise InvalidTypeError("a mechanism has its own words and bound; leave words= and bound=")
     if isinstance(mechanism, ExactMechanism) and method != "sampling":
@@ -117,8 +127,13 @@ def verify_guarantee(
     some = rng.permutation(len(target.inputs))[:COMPARED]
     ids = mechanism.space.ids([target.inputs[position] for position in some.tolist()])
     evidence = Evidence(ids, target.allowed[np.ix_(some, some)], float(target.allowed.max()))
-    false = false_statements(mechanism, evidence)
-    return replace(found, passed=found.passed and not false, false_statements=false)
+    return _with(found, of_stated_mechanism(mechanism, evidence))
+
+
+def _with(found: GuaranteeCheck, statements: Statements) -> GuaranteeCheck:
+    false, unchecked = statements
+    passed = found.passed and not false
+    return replace(found, passed=passed, false_statements=false, not_checked=unchecked)
 
 
 def _of_privatizer(

@@ -31,9 +31,10 @@ class WorkersCheck(Shown):
 
     Attributes:
         passed: Whether no two releases agree more than independent ones do.
-        shared: The largest share of words that two releases have in common, place by place.
-        expected: The same, of permuted releases, on average.
-        p_value: How often the latter was as large as the former, at most.
+        shared: The share of equal outputs where it is farthest above that of independent releases:
+            of two releases place by place, or of equal inputs at one distance in all of them.
+        expected: The same of independent releases, about.
+        p_value: How often releases that were dealt out anew agreed as much, at most.
         false_alarm_rate: With which probability, at most, independent releases do not pass.
         releases: How many there were.
         workers: How many processes made them, beside the one that asked.
@@ -125,24 +126,59 @@ def verify_workers(
 
 
 def compare_releases(
-    codes: NDArray[np.int64], workers: int, alpha: float, rng: np.random.Generator
+    codes: NDArray[np.int64],
+    workers: int,
+    alpha: float,
+    rng: np.random.Generator,
+    asked: NDArray[np.int64] | None = None,
 ) -> WorkersCheck:
-    """Test releases, (releases, words) as numbers, by permutations of each place.
+    """Test releases, (releases, places) as numbers, by permutations of each place.
+
+    Two releases are compared place by place, and within all releases the places of equal inputs
+    that are equally far apart: noise that rows 2k and 2k+1 share makes neighbours agree.
 
     Permutations end once `ENOUGH` agree as much, by which the p-value stays exact (Besag and
     Clifford, *Sequential Monte Carlo p-values*, 1991).
+
+    Args:
+        codes: What came out.
+        workers: How many processes made them.
+        alpha: False-alarm rate.
+        rng: What permutes.
+        asked: (places,) what went in, as numbers; by default another input at each place.
     """
-    shared, as_much = _most_alike(codes), 0
-    dealt: list[float] = []
-    # So many at most that the least possible p-value, 1/(dealt + 1), is well below alpha.
-    while as_much < ENOUGH and len(dealt) < 3 / alpha:
-        dealt.append(_most_alike(rng.permuted(codes, axis=0)))
-        as_much += dealt[-1] >= shared
-    p_value = as_much / len(dealt) if as_much == ENOUGH else (1 + as_much) / (1 + len(dealt))
+    asked = np.arange(codes.shape[1]) if asked is None else asked
+    rows = np.triu_indices(len(codes), k=1)
+    first, second = np.triu_indices(len(asked), k=1)
+    same = asked[first] == asked[second]
+    first, second = first[same], second[same]
+    lags = np.unique(second - first, return_inverse=True)[1]
+    pairs = np.bincount(lags)
+    # How often two independent releases of an input agree, about: what is looked at is the excess.
+    chance = np.array([_agreement(codes[:, asked == of]) for of in range(asked.max() + 1)])
+    usual = np.repeat(chance[asked].mean(), len(rows[0]))
+    usual = np.append(usual, np.bincount(lags, chance[asked[first]]) / pairs)
+    weight = np.sqrt(np.append(np.full(len(rows[0]), len(asked)), pairs * len(codes)))
+
+    def most_alike(dealt: NDArray[np.int64]) -> tuple[float, int, float]:
+        both = (dealt[rows[0]] == dealt[rows[1]]).mean(axis=1)
+        within = (dealt[:, first] == dealt[:, second]).mean(axis=0)
+        shares = np.append(both, np.bincount(lags, within) / pairs)
+        # Rounded, so that ties count as such.
+        excess = np.round((shares - usual) * weight, 9)
+        worst = int(excess.argmax())
+        return float(excess[worst]), worst, float(shares[worst])
+
+    (largest, worst, shared), as_much, count = most_alike(codes), 0, 0
+    # So many at most that the least possible p-value, 1/(count + 1), is below alpha.
+    while as_much < ENOUGH and count < 1 / alpha:
+        as_much += most_alike(rng.permuted(codes, axis=0))[0] >= largest
+        count += 1
+    p_value = as_much / count if as_much == ENOUGH else (1 + as_much) / (1 + count)
     return WorkersCheck(
         passed=p_value > alpha,
         shared=shared,
-        expected=float(np.mean(dealt)),
+        expected=float(usual[worst]),
         p_value=p_value,
         false_alarm_rate=alpha,
         releases=len(codes),
@@ -150,8 +186,7 @@ def compare_releases(
     )
 
 
-def _most_alike(codes: NDArray[np.int64]) -> float:
-    """Return the largest share of places at which two different rows agree."""
-    return max(
-        float((codes[row] == codes[row + 1 :]).mean(axis=1).max()) for row in range(len(codes) - 1)
-    )
+def _agreement(codes: NDArray[np.int64]) -> float:
+    """Return the share of pairs of releases of one input that are equal."""
+    counts = np.unique(codes, return_counts=True)[1]
+    return float((counts @ counts - codes.size) / max(1, codes.size**2 - codes.size))

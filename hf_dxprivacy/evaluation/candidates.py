@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy.calibration.suggest import epsilon_for_local_bound, epsilon_grid, given_epsilons
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, did_you_mean
-from hf_dxprivacy.guarantee import upward
+from hf_dxprivacy.guarantee import PrivacyGuarantee, upward
 from hf_dxprivacy.mechanisms import (
     MECHANISMS,
     ExactMechanism,
@@ -83,17 +83,21 @@ class Candidate:
         return f"{self.key} {about}"
 
     @property
+    def _guarantee(self) -> PrivacyGuarantee | None:
+        """What is stated in place of a bare claim, by ours or by what wraps one of ours."""
+        return getattr(self.privatizer, "guarantee", None)
+
+    @property
     def unit(self) -> str:
         """What one bound is for, and how a release is made: by word, sentence or text."""
-        if isinstance(self.privatizer, Privatizer):
-            return str(self.privatizer.guarantee.unit)
+        if self._guarantee is not None:
+            return str(self._guarantee.unit)
         return "word" if self.privatizer is None else str(getattr(self.privatizer, "unit", "text"))
 
     @property
     def claim(self) -> str:
         """The guarantee as it is claimed."""
-        if isinstance(self.privatizer, Privatizer):
-            found = self.privatizer.guarantee
+        if (found := self._guarantee) is not None:
             return f"ε = {upward(found.epsilon)} per unit of {found.metric}, for each {found.unit}"
         if self.local is None:
             return f"a bound of its own for any two {self.unit}s"
@@ -103,8 +107,8 @@ class Candidate:
     @property
     def local(self) -> float | None:
         """The claim as pure local DP of one unit, ∞ where nothing bounds it; None if unknown."""
-        if isinstance(self.privatizer, Privatizer):
-            return float(self.privatizer.guarantee.ldp_epsilon)
+        if self._guarantee is not None:
+            return float(self._guarantee.ldp_epsilon)
         claim = getattr(self.privatizer, "claim", math.inf)
         return None if callable(claim) else float(claim)
 

@@ -250,8 +250,12 @@ def _measured(
 def _verified(candidate: Candidate, bench: Bench) -> tuple[str, str]:
     """Return whether the claim of a candidate was verified, and how, in a sentence."""
     effort, rng = bench.effort, bench.rng("verification")
-    if candidate.mechanism is None:
-        return _verified_by_runs(candidate, bench, rng)
+    # The law of a mechanism says nothing of what a class of somebody else's makes of it.
+    foreign = not type(candidate.privatizer).__module__.startswith("hf_dxprivacy.")
+    if candidate.mechanism is None or foreign:
+        state, how = _verified_by_runs(candidate, bench, rng)
+        if candidate.mechanism is None or state != BY_DRAWS:
+            return state, how
     looks: dict[str, Any] = {"inputs": effort.inputs, "draws": effort.draws, "rng": rng}
     check = partial(
         verify_guarantee, candidate.mechanism, alpha=FALSE_ALARM, progress=False, **looks
@@ -279,7 +283,8 @@ def _verified_by_runs(
 ) -> tuple[str, str]:
     """Verify what is claimed of a program by as many draws as it has time for."""
     effort, inputs = bench.effort, bench.inputs(candidate.unit)
-    claim = getattr(candidate.privatizer, "claim", math.inf)
+    stated = getattr(candidate.privatizer, "guarantee", None)
+    claim = getattr(candidate.privatizer, "claim", math.inf) if stated is None else stated.bound
     if not callable(claim) and not math.isfinite(claim):
         return OPEN, "nothing is claimed"
     start = time.perf_counter()
@@ -288,9 +293,11 @@ def _verified_by_runs(
     if runs < LEAST_RUNS or len(inputs) < 2:
         return OPEN, f"it is too slow for {LEAST_RUNS:,} releases in {effort.seconds:g} seconds"
     runs = min(runs, effort.draws)
-    found = verify_claim(
-        candidate.privatizer, claim, inputs, runs=runs, false_alarm=FALSE_ALARM, rng=rng
-    )
+    options: dict[str, Any] = {"runs": runs, "false_alarm": FALSE_ALARM, "rng": rng}
+    try:
+        found = verify_claim(candidate.privatizer, claim, inputs, **options)
+    except InvalidValueError as error:  # nothing is claimed of any two of them
+        return OPEN, str(error)
     if not found.holds:
         return FALSE, str(found)
     # Without sets of outputs to test, only gross faults would have shown.

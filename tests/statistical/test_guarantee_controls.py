@@ -218,8 +218,27 @@ class _ForgedAssumption(CalibratedExponential):
         return (Disclosure(text, "exact_level", level),)
 
 
+class _NearNeighbours(TruncatedExponential):
+    """States neighbours that are ten times as near, and another metric."""
+
+    def neighbour_distances(self) -> dict[int, float]:
+        return {k: d / 10 for k, d in super().neighbour_distances().items()}
+
+    @property
+    def metric(self) -> str:
+        return "cosine distance"
+
+
+class _RewordedLevel(CalibratedExponential):
+    """Prints its slope as the level, in other words."""
+
+    def _assumptions(self) -> tuple[str, ...]:
+        return (f"No pair of words needs more than {self.inverse_temperature:.6g} in truth.",)
+
+
+_NEIGHBOURS = tuple(f"guarantee.neighbour_epsilon[{k}] is" for k in (1, 10, 100))
 # What a bound of a pair may be is bounded by the local ε as well.
-_LOCAL = ("guarantee.ldp_epsilon is", "id_bound of", "guarantee.bound of")
+_LOCAL = ("guarantee.ldp_epsilon is", *_NEIGHBOURS, "id_bound of", "guarantee.bound of")
 
 
 def sixty_words() -> EmbeddingSpace:
@@ -244,6 +263,11 @@ def sixty_words() -> EmbeddingSpace:
         (_UnderstatedLocalDp, "sampling", _LOCAL),
         (_ForgedLevel, None, ("exact_epsilon() is",)),
         (_BottomlessLevel, None, ("exact_epsilon() is -inf",)),
+        (
+            _NearNeighbours,
+            None,
+            (*_NEIGHBOURS, "guarantee.metric is"),
+        ),
         (_ForgedAssumption, None, ("the exact level in guarantee.disclosures is",)),
     ],
 )
@@ -263,3 +287,13 @@ def test_no_dishonest_part_passes(
     assert found.to_dict()["false_statements"] == found.false_statements
     # A false statement is told from a law that breaks the bound.
     assert (found.slack >= 0) == bool(statements)
+
+
+def test_what_nothing_was_compared_with_is_named() -> None:
+    found = verify_guarantee(_RewordedLevel(sixty_words(), 2.0))
+    assert found.passed
+    assert found.not_checked == (
+        "numbers in sentences of guarantee.assumptions (No pair of words needs more …)",
+    )
+    assert f"not checked: {found.not_checked[0]}" in str(found)
+    assert not verify_guarantee(TruncatedExponential(sixty_words(), 2.0)).not_checked
