@@ -293,7 +293,7 @@ def test_what_nothing_was_compared_with_is_named() -> None:
     found = verify_guarantee(_RewordedLevel(sixty_words(), 2.0))
     assert found.passed
     assert found.not_checked == (
-        "numbers in sentences of guarantee.assumptions (No pair of words needs more …)",
+        "numbers in the texts of guarantee.disclosures (No pair of words needs more …)",
     )
     assert f"not checked: {found.not_checked[0]}" in str(found)
     assert not verify_guarantee(TruncatedExponential(sixty_words(), 2.0)).not_checked
