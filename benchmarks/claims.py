@@ -23,14 +23,14 @@ import numpy as np
 import common
 from faulty_mechanisms import clusters
 from hf_dxprivacy import DxPrivatizer
-from hf_dxprivacy.audit import ClaimCheck, verify_claim, verify_companions
 from hf_dxprivacy.evaluation import External, compare
 from hf_dxprivacy.evaluation.comparison import FALSE as FALSE_CLAIM
 from hf_dxprivacy.guarantee import PrivacyGuarantee
-from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.randomness import keyed_generator, process_generator
 from hf_dxprivacy.sentences import SentencePool
+from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.verify import ClaimCheck, verify_claim, verify_companions
 
 WORDS = tuple(clusters().words[:30])
 UNKNOWN = ("qwertz", "yxcvbn")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from common import print_or_write
 from faulty_mechanisms import CONTROLS, Control, ReleasesUnknown, clusters
-from hf_dxprivacy.audit.check import GuaranteeCheck
-from hf_dxprivacy.audit.verify import verify_guarantee
 from hf_dxprivacy.mechanisms import ExactMechanism, Mechanism, TruncatedExponential
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
+from hf_dxprivacy.verify.check import GuaranteeCheck
+from hf_dxprivacy.verify.laws import verify_guarantee
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "errata.md"
 

@@ -12,16 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_dxprivacy.evaluation.peer_candidates import CusText, SynTF, TruncatedGumbel
+from hf_dxprivacy.evaluation.peers import Diffractor
 from hf_dxprivacy.mechanisms import (
-    CusText,
-    Diffractor,
     HyperbolicLaplace,
     Mahalanobis,
     Mechanism,
     MultivariateLaplace,
-    SynTF,
     TruncatedExponential,
-    TruncatedGumbel,
 )
 from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
 from hf_dxprivacy.noise.laplace import in_uniform_directions, uniform_directions

@@ -33,7 +33,7 @@ import numpy as np
 
 import common
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
-from hf_dxprivacy.audit import reconstruction
+from hf_dxprivacy.evaluation import reconstruction
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from released_words import Authors, Task, Vectors
 

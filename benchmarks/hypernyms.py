@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 import common
 from calibration_tables import flat_add
 from hf_dxprivacy import EmbeddingSpace
-from hf_dxprivacy.audit import reconstruction
+from hf_dxprivacy.evaluation import reconstruction
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from hf_dxprivacy.noise import ball_points, lebesgue_radius, riemannian_laplace_radius
 from hf_dxprivacy.randomness import keyed_generator

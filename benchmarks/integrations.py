@@ -56,7 +56,7 @@ def mcp(privatizer: DxPrivatizer, texts: list[str]) -> Job:
     from mcp import Client
 
     from hf_dxprivacy.integrations.mcp import mcp_server
-    from hf_dxprivacy.report.demo import read_sources
+    from hf_dxprivacy.page.demo import read_sources
 
     server = mcp_server(read_sources(SETTINGS[:1]))
     given = dict(zip(("space", "mechanism", "epsilon"), SETTINGS, strict=True))

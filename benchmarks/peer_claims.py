@@ -11,17 +11,9 @@ import numpy as np
 
 from common import print_or_write
 from faulty_mechanisms import clusters
-from hf_dxprivacy.mechanisms import (
-    MECHANISMS,
-    CusText,
-    Diffractor,
-    Mechanism,
-    RandomizedResponse,
-    SanText,
-    SynTF,
-    TruncatedGumbel,
-    Vickrey,
-)
+from hf_dxprivacy.evaluation.peer_candidates import CusText, SynTF, TruncatedGumbel
+from hf_dxprivacy.evaluation.peers import Diffractor, SanText, Vickrey
+from hf_dxprivacy.mechanisms import MECHANISMS, Mechanism, RandomizedResponse
 from hf_dxprivacy.spaces import EmbeddingSpace
 from peer_laws import Array, gumbel_logs, largest_log_ratios, vickrey_on_a_line, worst_share
 

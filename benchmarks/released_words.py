@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 import common
 from hf_dxprivacy import EmbeddingSpace
-from hf_dxprivacy.audit import author_attribution
+from hf_dxprivacy.evaluation import author_attribution
 from hf_dxprivacy.text import RowReader
 
 NEAR = 100

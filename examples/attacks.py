@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 
 from hf_dxprivacy import DxPrivatizer
-from hf_dxprivacy.audit import (
+from hf_dxprivacy.calibration import privacy_statistics
+from hf_dxprivacy.evaluation import (
     author_attribution,
     membership_inference,
     reconstruction,
     user_audit,
 )
-from hf_dxprivacy.calibration import privacy_statistics
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from hf_dxprivacy.results import Interval, Result, Results, share_interval
 from hf_dxprivacy.spaces import EmbeddingSpace

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
-from hf_dxprivacy.audit import BayesAdversary, averaging
+from hf_dxprivacy.evaluation import BayesAdversary, averaging
 from hf_dxprivacy.mechanisms import create_mechanism
 from hf_dxprivacy.text import RowReader
 

@@ -20,8 +20,13 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
-from hf_dxprivacy.audit import BayesAdversary, BigramModel, reconstruct_texts
-from hf_dxprivacy.evaluation import averaged_vectors, read_task
+from hf_dxprivacy.evaluation import (
+    BayesAdversary,
+    BigramModel,
+    averaged_vectors,
+    read_task,
+    reconstruct_texts,
+)
 from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import RowReader
 

@@ -28,7 +28,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
-from hf_dxprivacy.audit import reconstruction
 from hf_dxprivacy.calibration import privacy_statistics
 from hf_dxprivacy.evaluation import (
     BASELINES,
@@ -47,6 +46,7 @@ from hf_dxprivacy.evaluation import (
     pair_features,
     pivot,
     read_task,
+    reconstruction,
     versions,
 )
 from hf_dxprivacy.report import draw_results, draw_tradeoff

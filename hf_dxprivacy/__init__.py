@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from hf_dxprivacy.errors import DxPrivacyError
     from hf_dxprivacy.guarantee import PrivacyGuarantee
     from hf_dxprivacy.privatizers.budget import PrivacyBudget
-    from hf_dxprivacy.privatizers.claim import publishable
     from hf_dxprivacy.privatizers.fingerprint import strip_traces
-    from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
-    from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
     from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
     from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
+    from hf_dxprivacy.publishing.claim import publishable
     from hf_dxprivacy.sentences import SentencePool
+    from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
+    from hf_dxprivacy.slots.slot_privatizer import SlotPrivatizer
     from hf_dxprivacy.spaces import EmbeddingSpace
 
 # Imported when they are first asked for, so that the help of the command line needs no NumPy.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy.evaluation.readability import (
+from hf_dxprivacy.evaluation.perplexity import (
     FILE,
     OTHER,
     SPECIAL,

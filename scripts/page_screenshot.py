@@ -12,7 +12,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import ViewportSize, sync_playwright
 
-from hf_dxprivacy.report.demo import demo_page, serve
+from hf_dxprivacy.page.demo import demo_page, serve
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "demo-page.png"
 SENTENCES = (

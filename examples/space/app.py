@@ -3,7 +3,7 @@
 import os
 import threading
 
-from hf_dxprivacy.report.demo import demo_page, serve
+from hf_dxprivacy.page.demo import demo_page, serve
 
 if __name__ == "__main__":
     port = int(os.environ.get("PORT", "7860"))

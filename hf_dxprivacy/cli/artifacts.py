@@ -272,10 +272,10 @@ def load_privatizer(folder: str) -> "Privatizer":
     """Load a stored privatizer, of whichever class it is."""
     from hf_dxprivacy.hub.atomic import current_folder
     from hf_dxprivacy.privatizers import config
-    from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
-    from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
     from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
     from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
+    from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
+    from hf_dxprivacy.slots.slot_privatizer import SlotPrivatizer
 
     path = current_folder(folder)
     kinds: list[Any] = [DxPrivatizer, SentencePrivatizer, SlotPrivatizer, TokenPrivatizer]

@@ -28,7 +28,7 @@ from hf_dxprivacy.errors import InvalidValueError
 if TYPE_CHECKING:
     import numpy as np
 
-    from hf_dxprivacy.audit import MaskedWordModel
+    from hf_dxprivacy.evaluation import MaskedWordModel
     from hf_dxprivacy.results import Results
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -119,7 +119,7 @@ def attribution(args: argparse.Namespace) -> None:
     subsets (Koppel, Schler, Argamon, 2011). The attacker knows the authors of a random half of the
     rows, or of the share --known.
     """
-    from hf_dxprivacy.audit import author_attribution
+    from hf_dxprivacy.evaluation import author_attribution
     from hf_dxprivacy.randomness import keyed_generator
 
     def attack(
@@ -156,7 +156,7 @@ def membership(args: argparse.Namespace) -> None:
     A classifier of averaged word vectors is trained on a part of RELEASED; an attacker who knows
     which texts another such classifier was trained on tells those of the first.
     """
-    from hf_dxprivacy.audit import membership_inference
+    from hf_dxprivacy.evaluation import membership_inference
 
     attack = partial(membership_inference, repeats=args.repeats)
     _attack_all(args, args.label_column, attack, "AUC")
@@ -176,7 +176,7 @@ def users(args: argparse.Namespace) -> None:
     A next-word model is trained on what was released of some users; an auditor who knows the users
     of another such model tells those of the first (Song and Shmatikov, 2019).
     """
-    from hf_dxprivacy.audit import user_audit
+    from hf_dxprivacy.evaluation import user_audit
 
     attack = partial(user_audit, repeats=args.repeats, vocabulary=args.vocabulary)
     _attack_all(args, args.user_column, attack, "AUC")
@@ -245,7 +245,7 @@ def reconstruction(args: argparse.Namespace) -> None:
     --oov drop. Of a release over a pool of sentences, by text and without --refill, the entry of
     each text is guessed instead.
     """
-    from hf_dxprivacy.audit import BayesAdversary, BigramModel, reconstruct_texts
+    from hf_dxprivacy.evaluation import BayesAdversary, BigramModel, reconstruct_texts
     from hf_dxprivacy.randomness import keyed_generator
     from hf_dxprivacy.results import Results
     from hf_dxprivacy.sentences import is_pool
@@ -303,8 +303,8 @@ def _say_guessed(results: "Results", what: str) -> None:
 def _laws_and_prior(args: argparse.Namespace, known: list[str]) -> tuple[list[Any], dict[str, int]]:
     """Return what was released by at each epsilon, and the most frequent inputs in known texts."""
     from hf_dxprivacy.mechanisms import ExactMechanism, create_mechanism
-    from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
     from hf_dxprivacy.sentences import SentencePool, is_pool
+    from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
     from hf_dxprivacy.spaces.lookup import look_up_rows
     from hf_dxprivacy.text import RowReader
 
@@ -339,7 +339,7 @@ def _laws_and_prior(args: argparse.Namespace, known: list[str]) -> tuple[list[An
 
 def _language_model(name: str) -> "MaskedWordModel":
     from hf_dxprivacy._runtime import require
-    from hf_dxprivacy.audit import MaskedWordModel
+    from hf_dxprivacy.evaluation import MaskedWordModel
 
     transformers = require("transformers", "models")
     require("torch", "models")
@@ -376,10 +376,10 @@ def guarantee(args: argparse.Namespace) -> None:
     and krr (--inputs looks at some words only); by draws for the others, which finds faults but
     cannot prove that there are none. The exit code is 1 if the guarantee is broken.
     """
-    from hf_dxprivacy.audit import verify_guarantee
     from hf_dxprivacy.files.writers import replacing
     from hf_dxprivacy.mechanisms import create_mechanism
     from hf_dxprivacy.randomness import keyed_generator
+    from hf_dxprivacy.verify import verify_guarantee
 
     space, options = load_space(args)
     rng = keyed_generator(args.seed, "audit")

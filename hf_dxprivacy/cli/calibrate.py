@@ -191,7 +191,7 @@ def demo(args: argparse.Namespace) -> None:
     The page is served on this machine and can be reached from this machine only, unless --host says
     otherwise. It sends nothing anywhere, logs no text and keeps none. Ctrl-C ends it.
     """
-    from hf_dxprivacy.report.demo import demo_page, is_loopback, read_sources, serve
+    from hf_dxprivacy.page.demo import demo_page, is_loopback, read_sources, serve
 
     if args.mcp:
         from hf_dxprivacy.integrations.mcp import BOUNDARY, PATH, add_tools, serve_stdio

@@ -260,10 +260,10 @@ def _check_options(args: argparse.Namespace, by_sentence: bool) -> None:
 
 def _summarize(args: argparse.Namespace, outcome: "Outcome", privatizer: "TextsPrivatizer") -> None:
     """Say what was written, what became of the words, what is in clear, and what to do next."""
-    from hf_dxprivacy.hub.released_dataset import said_of_left
     from hf_dxprivacy.privatizers.batch import WordCounts
     from hf_dxprivacy.privatizers.nested import left_in_clear
     from hf_dxprivacy.privatizers.text_privatizer import NOTED_SHARE
+    from hf_dxprivacy.publishing.released_dataset import said_of_left
 
     counts = outcome.counts
     where = "standard output" if args.output == "-" else args.output
@@ -317,8 +317,8 @@ def _in_clear(outcome: "Outcome") -> str:
     """Say what was written as it is: columns, and what messages leave."""
     from hf_dxprivacy.errors import is_plain
     from hf_dxprivacy.files.job import NAMED
-    from hf_dxprivacy.hub.released_dataset import said_of_left
     from hf_dxprivacy.privatizers.nested import left_in_clear
+    from hf_dxprivacy.publishing.released_dataset import said_of_left
 
     names = [*map(repr, filter(is_plain, outcome.in_clear))]
     hidden, more = len(outcome.in_clear) - len(names), len(outcome.in_clear) == NAMED
@@ -404,8 +404,8 @@ def _columns(
 
 
 def _sentence_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPrivatizer":
-    from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
     from hf_dxprivacy.sentences import SentencePool
+    from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
 
     pool, options = SentencePool.from_pretrained(args.space), given_options(args)
     with usage():

@@ -10,7 +10,8 @@ from hf_dxprivacy.cli.terminal import PROGRAM, say
 from hf_dxprivacy.errors import nearest_path
 
 if TYPE_CHECKING:
-    from hf_dxprivacy.hub import Publishable, ReleasedDataset
+    from hf_dxprivacy.hub import Publishable
+    from hf_dxprivacy.publishing import ReleasedDataset
 
 # Files that `Dataset.save_to_disk` and `DatasetDict.save_to_disk` write.
 SAVED_DATASET = ("state.json", "dataset_dict.json")

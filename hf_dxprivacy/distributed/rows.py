@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.hub.released_dataset import require_released
 from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, arrow_array, column_names
 from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise
 from hf_dxprivacy.privatizers.nested import EACH
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
+from hf_dxprivacy.publishing.released_dataset import require_released
 
 KEY_BITS = 256
 

@@ -10,7 +10,7 @@ from hf_dxprivacy.evaluation.measurements import (
     correlation_scores,
     pivot,
 )
-from hf_dxprivacy.evaluation.readability import NgramModel, readability
+from hf_dxprivacy.evaluation.perplexity import NgramModel, readability
 from hf_dxprivacy.evaluation.tasks import (
     SPLITS,
     TEXT_COLUMNS,

@@ -23,11 +23,11 @@ from hf_dxprivacy.mechanisms import (
 )
 from hf_dxprivacy.privatizers.keyed_noise import noise_source
 from hf_dxprivacy.privatizers.privatizer import Privatizer
-from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.results import ORIGINAL
 from hf_dxprivacy.sentences import SentencePool
+from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 # Shares of running words that come out as they were, at which mechanisms are taken.

@@ -15,7 +15,6 @@ import numpy as np
 from tqdm import tqdm
 
 from hf_dxprivacy._runtime import require
-from hf_dxprivacy.audit import reconstruction, verify_claim, verify_guarantee
 from hf_dxprivacy.calibration.measuring import Checkpoint
 from hf_dxprivacy.errors import (
     ArtifactError,
@@ -23,6 +22,7 @@ from hf_dxprivacy.errors import (
     MissingExtraError,
     require_at_least,
 )
+from hf_dxprivacy.evaluation import reconstruction
 from hf_dxprivacy.evaluation.candidates import Candidate, candidates, suiting
 from hf_dxprivacy.evaluation.comparison import (
     BY_DRAWS,
@@ -34,7 +34,7 @@ from hf_dxprivacy.evaluation.comparison import (
     Comparison,
 )
 from hf_dxprivacy.evaluation.material import prepare
-from hf_dxprivacy.evaluation.readability import NgramModel
+from hf_dxprivacy.evaluation.perplexity import NgramModel
 from hf_dxprivacy.evaluation.scores import QUICK, Bench, Effort, combined, create_learner
 from hf_dxprivacy.hub.artifact import read_json, to_json
 from hf_dxprivacy.hub.atomic import atomic_write
@@ -45,6 +45,7 @@ from hf_dxprivacy.results import EXTRA, ORIGINAL, Interval
 from hf_dxprivacy.sentences import SentenceEncoder, SentencePool
 from hf_dxprivacy.sentences.encoders import TransformersEncoder
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.verify import verify_claim, verify_guarantee
 
 if TYPE_CHECKING:
     from datasets import Dataset

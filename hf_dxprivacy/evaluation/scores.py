@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import lazy_property, require
-from hf_dxprivacy.audit import author_attribution, membership_inference
-from hf_dxprivacy.audit.inputs import blocks
 from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.evaluation import author_attribution, membership_inference
 from hf_dxprivacy.evaluation.candidates import running_words
 from hf_dxprivacy.evaluation.material import Material, rows_of
 from hf_dxprivacy.evaluation.tasks import averaged_vectors
@@ -24,6 +23,7 @@ from hf_dxprivacy.sentences import SentenceEncoder
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import TextRow
+from hf_dxprivacy.verify.inputs import blocks
 
 # Parts of the texts, each tested by a model that the others trained.
 PARTS = 5

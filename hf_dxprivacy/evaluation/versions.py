@@ -8,10 +8,10 @@ from typing import Any
 
 from hf_dxprivacy.errors import require_one_of
 from hf_dxprivacy.mechanisms import Mahalanobis, TruncatedExponential
-from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.results import ORIGINAL
 from hf_dxprivacy.slots import ContentWordSelector, LowTransitionSelector, Selector
+from hf_dxprivacy.slots.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 # What stands in the place of a mechanism in results.

@@ -33,7 +33,6 @@ from hf_dxprivacy.files.writers import write_rows
 from hf_dxprivacy.hub.artifact import bind
 from hf_dxprivacy.privatizers import nested, text_privatizer
 from hf_dxprivacy.privatizers.batch import TextCounts, WordCounts
-from hf_dxprivacy.privatizers.claim import claim_of
 from hf_dxprivacy.privatizers.dataset_formats import (
     arrow_array,
     arrow_values,
@@ -41,8 +40,9 @@ from hf_dxprivacy.privatizers.dataset_formats import (
     released_metadata,
 )
 from hf_dxprivacy.privatizers.nested import left_in_clear, none_covered
-from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.publishing.claim import claim_of
+from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
 
 # So many columns in clear are named after a run: keys of JSON lines may be without end.
 NAMED = 20

@@ -9,9 +9,17 @@ from typing import Any
 from hf_dxprivacy.errors import ArtifactError, DxPrivacyError, InvalidValueError
 from hf_dxprivacy.files.readers import Columns, Input, open_reader
 from hf_dxprivacy.files.text_rows import DELIMITERS
-from hf_dxprivacy.hub import ReleasedDataset, atomic_write
+from hf_dxprivacy.hub import atomic_write
 from hf_dxprivacy.hub.artifact import read_json, require_unaltered, to_json
-from hf_dxprivacy.hub.released_dataset import CLAIMED, DATA, OPTIONAL, SHOWN_ROWS, Part, sha256_of
+from hf_dxprivacy.publishing import ReleasedDataset
+from hf_dxprivacy.publishing.released_dataset import (
+    CLAIMED,
+    DATA,
+    OPTIONAL,
+    SHOWN_ROWS,
+    Part,
+    sha256_of,
+)
 
 AGAIN = "privatize once more with --report, and publish that output only"
 _GZIP = b"\x1f\x8b"

@@ -13,7 +13,7 @@ from hf_dxprivacy.hub.download import (
     resolve,
 )
 from hf_dxprivacy.hub.publish import Publishable
-from hf_dxprivacy.hub.released_dataset import ReleasedDataset
+from hf_dxprivacy.publishing.released_dataset import ReleasedDataset
 
 __all__ = [
     "ArtifactSource",

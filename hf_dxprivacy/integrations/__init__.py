@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from hf_dxprivacy.errors import InvalidTypeError
-from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
 
 if TYPE_CHECKING:
     from hf_dxprivacy.files.job import TextsPrivatizer

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy._version import __version__
 from hf_dxprivacy.errors import DxPrivacyError, InvalidValueError, require_one_of
-from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
+from hf_dxprivacy.page.demo import Source, asked_text, chosen
+from hf_dxprivacy.page.page_release import sentence_unit, shares_of_ten
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
-from hf_dxprivacy.report.demo import Source, asked_text, chosen
-from hf_dxprivacy.report.page_release import sentence_unit, shares_of_ten
+from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
 
 if TYPE_CHECKING:
     from mcp.server import Server

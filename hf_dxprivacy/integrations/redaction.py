@@ -13,8 +13,8 @@ from hf_dxprivacy.guarantee import Disclosure, uncovered
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.batch import Mask
 from hf_dxprivacy.privatizers.nested import NestedRow, flat, joined_masks
-from hf_dxprivacy.privatizers.released_words import ReleasedWords, require_texts
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.publishing.released_words import ReleasedWords, require_texts
 from hf_dxprivacy.slots import SpanSelector
 from hf_dxprivacy.slots.span_selectors import LabelledSpan, touched
 from hf_dxprivacy.spaces import EmbeddingSpace

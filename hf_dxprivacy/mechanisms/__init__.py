@@ -5,6 +5,8 @@ from typing import Any
 
 from hf_dxprivacy._runtime import CPU, check_device
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
+from hf_dxprivacy.evaluation.peer_candidates import CusText, SynTF, TruncatedGumbel
+from hf_dxprivacy.evaluation.peers import Diffractor, SanText, Vickrey
 from hf_dxprivacy.mechanisms.additive import (
     FLAT,
     HyperbolicLaplace,
@@ -14,8 +16,6 @@ from hf_dxprivacy.mechanisms.additive import (
 from hf_dxprivacy.mechanisms.base import ExactMechanism, ExponentialLaw, Mechanism
 from hf_dxprivacy.mechanisms.exponential import CalibratedExponential, TruncatedExponential
 from hf_dxprivacy.mechanisms.hierarchical import Hierarchical
-from hf_dxprivacy.mechanisms.peer_candidates import CusText, SynTF, TruncatedGumbel
-from hf_dxprivacy.mechanisms.peers import Diffractor, SanText, Vickrey
 from hf_dxprivacy.mechanisms.randomized_response import RandomizedResponse
 from hf_dxprivacy.spaces import EmbeddingSpace
 

@@ -8,9 +8,9 @@ from hf_dxprivacy.text.segmenters import WORDS
 
 if TYPE_CHECKING:
     from hf_dxprivacy.privatizers.privatizer import Privatizer
-    from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
     from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
     from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
+    from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
 
 _AS_IT_IS, _AS_THEY_ARE = ", released as it is", ", released as they are"
 # What two inputs have to share under a seed, or a key for rows.

@@ -28,15 +28,7 @@ from hf_dxprivacy.errors import (
     require_one_of,
 )
 from hf_dxprivacy.guarantee import PrivacyGuarantee
-from hf_dxprivacy.hub import (
-    ArtifactSource,
-    HubOptions,
-    Publishable,
-    ReleasedDataset,
-    cards,
-    is_builtin,
-    resolve,
-)
+from hf_dxprivacy.hub import ArtifactSource, HubOptions, Publishable, cards, is_builtin, resolve
 from hf_dxprivacy.mechanisms import (
     MECHANISMS,
     Mechanism,
@@ -45,17 +37,18 @@ from hf_dxprivacy.mechanisms import (
     resolve_mechanism,
 )
 from hf_dxprivacy.mechanisms.local_bound import within_local_bound
-from hf_dxprivacy.mechanisms.posterior import PosteriorLaw, Prior, frequencies
-from hf_dxprivacy.privatizers import claim, config
+from hf_dxprivacy.privatizers import config
 from hf_dxprivacy.privatizers.budget import BudgetUnit, PrivacyBudget
 from hf_dxprivacy.privatizers.config import PrivatizerConfig
 from hf_dxprivacy.privatizers.dataset_formats import column_names
 from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
 from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise, Memoize
 from hf_dxprivacy.privatizers.nested import TextPath, text_paths
-from hf_dxprivacy.privatizers.released_words import ReleasedWords
+from hf_dxprivacy.publishing import ReleasedDataset, claim
+from hf_dxprivacy.publishing.released_words import ReleasedWords
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.reference import refer, require_digest
+from hf_dxprivacy.verify.posterior import PosteriorLaw, Prior, frequencies
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict

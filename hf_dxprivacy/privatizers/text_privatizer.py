@@ -29,7 +29,7 @@ from hf_dxprivacy.privatizers.disclosures import EQUAL_ROWS, of_fits, of_nested,
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
 from hf_dxprivacy.privatizers.nested import TextPath, agree, flat, joined_masks
 from hf_dxprivacy.privatizers.privatizer import NOT_LOCAL, Privatizer
-from hf_dxprivacy.privatizers.released_words import (
+from hf_dxprivacy.publishing.released_words import (
     ReleasedWords,
     kept_rows,
     read_words,

@@ -28,7 +28,7 @@ from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow, co
 from hf_dxprivacy.privatizers.disclosures import EQUAL_ROWS, of_tokens
 from hf_dxprivacy.privatizers.keyed_noise import noise_source
 from hf_dxprivacy.privatizers.privatizer import Privatizer
-from hf_dxprivacy.privatizers.released_words import ReleasedWords
+from hf_dxprivacy.publishing.released_words import ReleasedWords
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import TokenVocabulary, token_vocabulary
 

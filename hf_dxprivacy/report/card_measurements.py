@@ -7,14 +7,9 @@ import numpy as np
 
 from hf_dxprivacy.calibration import privacy_statistics
 from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.evaluation.peer_candidates import PEERS
 from hf_dxprivacy.hub.cards import stored_figures
-from hf_dxprivacy.mechanisms import (
-    MECHANISMS,
-    PEERS,
-    ExactMechanism,
-    Mechanism,
-    create_mechanism,
-)
+from hf_dxprivacy.mechanisms import MECHANISMS, ExactMechanism, Mechanism, create_mechanism
 from hf_dxprivacy.mechanisms.certificate import is_certified
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.sentences import SentencePool

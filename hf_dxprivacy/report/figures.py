@@ -22,10 +22,10 @@ from hf_dxprivacy.calibration.statistics import PERCENTILES
 from hf_dxprivacy.calibration.sweep import Sweep
 from hf_dxprivacy.errors import InvalidValueError, require_one_of
 from hf_dxprivacy.hub.cards import COLOURS, OTHER_COLOUR
+from hf_dxprivacy.report.poincare_disk import empty_disk
 from hf_dxprivacy.results import ORIGINAL, Result, Results
 from hf_dxprivacy.spaces import EmbeddingSpace, metrics
 from hf_dxprivacy.training import Relations
-from hf_dxprivacy.training.picture import empty_disk
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,9 +5,9 @@ from typing import Any
 
 from hf_dxprivacy.guarantee import CorpusGuarantee
 from hf_dxprivacy.slots.low_transition import LowTransitionSelector
-from hf_dxprivacy.slots.selector import ContentWordSelector, Mask, Selector, ShareSelector, spans
 from hf_dxprivacy.slots.span_selectors import NerSelector, SpanSelector
 from hf_dxprivacy.slots.tags import TagColumnSelector
+from hf_dxprivacy.text.selector import ContentWordSelector, Mask, Selector, ShareSelector, spans
 
 __all__ = [
     "ContentWordSelector",

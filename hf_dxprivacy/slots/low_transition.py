@@ -34,8 +34,8 @@ from hf_dxprivacy.slots.ngram_tree import (
     fold,
     read_symbols,
 )
-from hf_dxprivacy.slots.selector import Mask, Rows, Selector, Words
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.text.selector import Mask, Rows, Selector, Words
 
 logger = logging.getLogger(__name__)
 

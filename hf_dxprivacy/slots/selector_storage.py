@@ -9,9 +9,9 @@ from typing import Any
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 from hf_dxprivacy.slots import low_transition
 from hf_dxprivacy.slots.low_transition import LowTransitionSelector
-from hf_dxprivacy.slots.selector import ContentWordSelector, Selector, ShareSelector
 from hf_dxprivacy.slots.span_selectors import NerSelector
 from hf_dxprivacy.slots.tags import TagColumnSelector
+from hf_dxprivacy.text.selector import ContentWordSelector, Selector, ShareSelector
 
 # Everything that `save` may write.
 FILES = "selector/*"

@@ -12,10 +12,10 @@ import numpy as np
 from hf_dxprivacy._runtime import in_worker, lazy_property, require
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_at_least
 from hf_dxprivacy.guarantee import Disclosure
-from hf_dxprivacy.slots.selector import Mask, Rows, Selector, Words
 from hf_dxprivacy.slots.tags import OUTSIDE, chosen_labels, selects
 from hf_dxprivacy.spaces.models import EXTRA, TransformersModel
 from hf_dxprivacy.text import Row, Span, TextRow, TokenRow
+from hf_dxprivacy.text.selector import Mask, Rows, Selector, Words
 
 # Disclosure of every selector that reads the text.
 MISSED = Disclosure(

@@ -10,8 +10,8 @@ import numpy as np
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.guarantee import Disclosure, uncovered
-from hf_dxprivacy.slots.selector import Mask, Rows, Selector, Words
 from hf_dxprivacy.text import TextRow, TokenRow
+from hf_dxprivacy.text.selector import Mask, Rows, Selector, Words
 
 logger = logging.getLogger(__name__)
 

@@ -3,9 +3,9 @@
 What compiles or needs SciPy is imported when it is called, from the extra ``train``.
 """
 
+from hf_dxprivacy.report.poincare_disk import draw_disk
 from hf_dxprivacy.training.gloss import GlossConfig, train_gloss
 from hf_dxprivacy.training.hyperparameters import PoincareConfig
-from hf_dxprivacy.training.picture import draw_disk
 from hf_dxprivacy.training.poincare import Epoch, train_poincare
 from hf_dxprivacy.training.ranking import (
     Reconstruction,

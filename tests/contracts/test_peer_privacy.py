@@ -6,19 +6,11 @@ The laws are worked out anew, from the papers' definitions.
 import numpy as np
 import pytest
 
-from hf_dxprivacy.audit import verify_guarantee
-from hf_dxprivacy.mechanisms import (
-    PEERS,
-    CusText,
-    Diffractor,
-    Mechanism,
-    SanText,
-    SynTF,
-    TruncatedGumbel,
-    Vickrey,
-    create_mechanism,
-)
+from hf_dxprivacy.evaluation.peer_candidates import PEERS, CusText, SynTF, TruncatedGumbel
+from hf_dxprivacy.evaluation.peers import Diffractor, SanText, Vickrey
+from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.verify import verify_guarantee
 from peer_laws import (
     clusters_of,
     diffractor,

@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hf_dxprivacy import DxPrivatizer
-from hf_dxprivacy.audit import reconstruction
+from hf_dxprivacy.evaluation import reconstruction
 from hf_dxprivacy.mechanisms import CalibratedExponential, create_mechanism
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hf_dxprivacy.mechanisms import PEERS
+from hf_dxprivacy.evaluation.peer_candidates import PEERS
 from programs import ROOT, run_python, table_rows
 
 PAGE = (ROOT / "docs" / "peers.md").read_text("utf-8")

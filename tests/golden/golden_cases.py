@@ -31,9 +31,9 @@ from golden_spaces import (
     token_lists,
 )
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace, SlotPrivatizer, TokenPrivatizer
-from hf_dxprivacy.audit import verify_guarantee
 from hf_dxprivacy.calibration import privacy_statistics, suggest_epsilon
-from hf_dxprivacy.mechanisms import MECHANISMS, PEERS
+from hf_dxprivacy.evaluation.peer_candidates import PEERS
+from hf_dxprivacy.mechanisms import MECHANISMS
 from hf_dxprivacy.slots import (
     ContentWordSelector,
     LowTransitionSelector,
@@ -41,6 +41,7 @@ from hf_dxprivacy.slots import (
     ShareSelector,
     TagColumnSelector,
 )
+from hf_dxprivacy.verify import verify_guarantee
 
 SEED = 20_240_607
 KEY = bytes(range(64))

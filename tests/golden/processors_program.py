@@ -22,7 +22,8 @@ from hf_dxprivacy import (
     SlotPrivatizer,
     TokenPrivatizer,
 )
-from hf_dxprivacy.mechanisms import MECHANISMS, PEERS
+from hf_dxprivacy.evaluation.peer_candidates import PEERS
+from hf_dxprivacy.mechanisms import MECHANISMS
 
 # Built-in spaces of real vectors, in which words are drawn for many words.
 MANY = 1000

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 
 from hf_dxprivacy.integrations.mcp import add_tools
-from hf_dxprivacy.report.demo import demo_page, serve
+from hf_dxprivacy.page.demo import demo_page, serve
 
 
 def holders(text: str) -> list[object]:

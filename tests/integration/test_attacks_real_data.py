@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hf_dxprivacy.audit import author_attribution, membership_inference, user_audit
+from hf_dxprivacy.evaluation import author_attribution, membership_inference, user_audit
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
 pytestmark = pytest.mark.realdata

@@ -17,8 +17,9 @@ import pytest
 
 from hf_dxprivacy.cli import arguments, privatize
 from hf_dxprivacy.cli.main import VERBS, main, parser_of
+from hf_dxprivacy.evaluation.peer_candidates import PEERS
 from hf_dxprivacy.files import readers
-from hf_dxprivacy.mechanisms import MECHANISMS, PEERS
+from hf_dxprivacy.mechanisms import MECHANISMS
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 

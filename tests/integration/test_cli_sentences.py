@@ -14,7 +14,7 @@ from hf_dxprivacy import EmbeddingSpace, SentencePool, SentencePrivatizer
 from hf_dxprivacy.calibration import epsilon_for_local_bound
 from hf_dxprivacy.cli.main import main
 from hf_dxprivacy.mechanisms import create_mechanism
-from hf_dxprivacy.report.demo import answered, read_sources
+from hf_dxprivacy.page.demo import answered, read_sources
 
 SUBJECTS = ("soup", "waiter", "film", "doctor", "garden", "train", "teacher", "river")
 SAYINGS = (

@@ -8,8 +8,8 @@ import torch
 import transformers
 from tiny_models import CORPUS, byte_level, word_pieces
 
-from hf_dxprivacy.audit import BayesAdversary, MaskedWordModel, reconstruct_texts
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.evaluation import BayesAdversary, MaskedWordModel, reconstruct_texts
 from hf_dxprivacy.mechanisms import create_mechanism
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace

@@ -26,8 +26,8 @@ from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
 from hf_dxprivacy.cli.main import main
 from hf_dxprivacy.integrations import mcp
 from hf_dxprivacy.integrations.mcp import BOUNDARY, TOOLS, mcp_server
-from hf_dxprivacy.report.demo import Source, read_sources
-from hf_dxprivacy.report.page_release import Range
+from hf_dxprivacy.page.demo import Source, read_sources
+from hf_dxprivacy.page.page_release import Range
 from machine import PATIENCE
 
 # Of the test of noise: how often it fails by chance.

@@ -18,8 +18,8 @@ from datasets.fingerprint import Hasher
 from huggingface_hub import HfApi
 
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
-from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.slots import ContentWordSelector, LowTransitionSelector, NerSelector
+from hf_dxprivacy.slots.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import RowReader
 from hub_server import HubServer

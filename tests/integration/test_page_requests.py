@@ -191,7 +191,7 @@ import resource, sys
 from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
-from hf_dxprivacy.report import demo
+from hf_dxprivacy.page import demo
 resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
 demo.PATIENCE = float(sys.argv[1])
 

@@ -22,8 +22,8 @@ from hf_dxprivacy.distributed import privatize_ray
 from hf_dxprivacy.distributed.rows import row_keys
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
-from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from machine import THREAD_VARIABLES
 from programs import ROOT, blocks

@@ -13,8 +13,8 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Sequence, Value
 from datasets.fingerprint import Hasher
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.slots import ContentWordSelector, TagColumnSelector
+from hf_dxprivacy.slots.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 TAGS = ["O", "B-x", "I-x"]

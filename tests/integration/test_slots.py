@@ -6,8 +6,8 @@ import pytest
 from datasets import Dataset
 
 from hf_dxprivacy.hub import fetch
-from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.slots import LowTransitionSelector, spans
+from hf_dxprivacy.slots.slot_privatizer import SlotPrivatizer
 from hub_server import HubServer
 
 TEXTS = [f"play artist{i} on service{i}" for i in range(50)]

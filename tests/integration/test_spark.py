@@ -25,11 +25,11 @@ from hf_dxprivacy.distributed import privatize_spark
 from hf_dxprivacy.distributed.rows import row_keys
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
-from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
-from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
+from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.slots import TagColumnSelector
+from hf_dxprivacy.slots.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from java import java_version
 from machine import THREAD_VARIABLES

@@ -6,12 +6,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hf_dxprivacy.audit import BayesAdversary, averaging, inputs
 from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.evaluation import BayesAdversary, averaging
 from hf_dxprivacy.mechanisms import Mechanism, TruncatedExponential
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.results import Results
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.verify import inputs
 from laws import check_rate
 
 PRIOR = {"waaa": 5.0, "waab": 2.0, "waac": 2.0, "waad": 1.0}

@@ -28,10 +28,10 @@ from claims import (
 )
 from faulty_mechanisms import clusters
 from hf_dxprivacy import DxPrivatizer
-from hf_dxprivacy.audit import release_claims, verify_claim, verify_guarantee
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.evaluation import External
 from hf_dxprivacy.randomness import keyed_generator
+from hf_dxprivacy.verify import release_claims, verify_claim, verify_guarantee
 
 # At most this share of true claims would be flagged, over all seeds.
 ALPHA = 1e-6

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hf_dxprivacy.audit import verify_guarantee
 from hf_dxprivacy.mechanisms import HyperbolicLaplace
 from hf_dxprivacy.noise import ball_points
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.training.wordnet import DEFAULT_PATH
+from hf_dxprivacy.verify import verify_guarantee
 
 FACTOR, DRAWS = 0.5, 60_000
 

@@ -8,10 +8,6 @@ import numpy as np
 import pytest
 
 from faulty_mechanisms import CONTROLS, ReleasesUnknown, SharedGenerator, clusters, line
-from hf_dxprivacy.audit import exact, verify
-from hf_dxprivacy.audit.check import GuaranteeCheck
-from hf_dxprivacy.audit.verify import verify_guarantee
-from hf_dxprivacy.audit.workers import verify_workers
 from hf_dxprivacy.guarantee import Disclosure, Noun, PrivacyGuarantee
 from hf_dxprivacy.mechanisms import (
     CalibratedExponential,
@@ -23,6 +19,11 @@ from hf_dxprivacy.mechanisms import (
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.verify import exact
+from hf_dxprivacy.verify import laws as verify
+from hf_dxprivacy.verify.check import GuaranteeCheck
+from hf_dxprivacy.verify.laws import verify_guarantee
+from hf_dxprivacy.verify.workers import verify_workers
 
 Method = Literal["exact", "sampling"]
 

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from hf_dxprivacy.audit import workers
-from hf_dxprivacy.audit.inputs import AuditTarget
-from hf_dxprivacy.audit.sampling import check_by_draws, least_log_ratio, most_telling
 from hf_dxprivacy.randomness import keyed_generator
+from hf_dxprivacy.verify import workers
+from hf_dxprivacy.verify.inputs import AuditTarget
+from hf_dxprivacy.verify.sampling import check_by_draws, least_log_ratio, most_telling
 from laws import check_rate, clopper_pearson
 
 WORDS = ("a", "b", "c", "d")

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from hf_dxprivacy.mechanisms import ExactMechanism, TruncatedGumbel, Vickrey, create_mechanism
+from hf_dxprivacy.evaluation.peer_candidates import TruncatedGumbel
+from hf_dxprivacy.evaluation.peers import Vickrey
+from hf_dxprivacy.mechanisms import ExactMechanism, create_mechanism
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
 from laws import RejectedError, check_frequencies

@@ -7,9 +7,9 @@ from scipy import stats
 
 from hf_dxprivacy import DxPrivatizer
 from hf_dxprivacy.mechanisms import ExponentialLaw, create_mechanism
-from hf_dxprivacy.mechanisms.posterior import PosteriorLaw, frequencies
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text.shapes import SHAPES, UNIFORMS, render
+from hf_dxprivacy.verify.posterior import PosteriorLaw, frequencies
 from laws import ALPHA
 
 MECHANISMS = [("tem", 3.0), ("calibrated", 2.0), ("hierarchical", 1.5), ("krr", 5.0)]

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy import EmbeddingSpace, SentencePool, SentencePrivatizer
-from hf_dxprivacy.audit import GuaranteeCheck, verify_companions, verify_guarantee
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.randomness import keyed_generator, process_generator
 from hf_dxprivacy.sentences import WordEncoder
 from hf_dxprivacy.spaces.hierarchy import Hierarchy
+from hf_dxprivacy.verify import GuaranteeCheck, verify_companions, verify_guarantee
 from small_pools import SENTENCES, small_pool, small_words
 
 # At most this share of honest releases would fail, over all seeds.

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from made_up_texts import texts_by_author
 
-from hf_dxprivacy.audit import author_attribution
 from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.evaluation import author_attribution
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.results import share_interval
 from hf_dxprivacy.spaces import EmbeddingSpace

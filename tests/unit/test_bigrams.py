@@ -5,7 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from hf_dxprivacy.audit import BayesAdversary, BigramModel, reconstruct_texts
+from hf_dxprivacy.evaluation import BayesAdversary, BigramModel, reconstruct_texts
 from hf_dxprivacy.mechanisms import create_mechanism
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace

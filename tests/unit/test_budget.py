@@ -14,9 +14,9 @@ import pytest
 from hf_dxprivacy.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import Mahalanobis
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
-from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.slots import ContentWordSelector
+from hf_dxprivacy.slots.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 Make = Callable[..., DxPrivatizer]

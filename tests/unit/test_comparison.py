@@ -18,11 +18,11 @@ from hf_dxprivacy.evaluation.candidates import Candidate, matched, running_words
 from hf_dxprivacy.evaluation.material import prepare
 from hf_dxprivacy.evaluation.scores import QUICK
 from hf_dxprivacy.mechanisms import TruncatedExponential, create_mechanism
-from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
-from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.sentences import SentencePool
+from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.slots import ContentWordSelector
+from hf_dxprivacy.slots.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 RNG = np.random.default_rng

@@ -25,10 +25,10 @@ from hf_dxprivacy import (
     TokenPrivatizer,
 )
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.hub import ReleasedDataset
-from hf_dxprivacy.hub.released_dataset import Part
 from hf_dxprivacy.integrations.redaction import RedactingPrivatizer
 from hf_dxprivacy.privatizers.privatizer import Privatizer
+from hf_dxprivacy.publishing import ReleasedDataset
+from hf_dxprivacy.publishing.released_dataset import Part
 from hf_dxprivacy.slots import ContentWordSelector, SpanSelector
 
 WORDS = ["soup", "stew", "cold", "warm", "rude", "kind"]
@@ -289,7 +289,7 @@ def test_files_of_this_machine_are_not_published() -> None:
 
 
 def test_large_data_are_cut_into_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hf_dxprivacy.privatizers.claim.SHARD_BYTES", 400)
+    monkeypatch.setattr("hf_dxprivacy.publishing.claim.SHARD_BYTES", 400)
     rows = Dataset.from_dict({"text": ["soup stew"] * 100})
     card = DxPrivatizer(space(), "tem", 1.0).dataset_card(rows)
     card.save_pretrained(tmp_path / "released")

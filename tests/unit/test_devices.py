@@ -16,11 +16,11 @@ from tokenizers import Tokenizer, models
 from hf_dxprivacy._runtime import check_device, open_device
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, MissingExtraError
 from hf_dxprivacy.mechanisms import MultivariateLaplace, create_mechanism
-from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.slots import ContentWordSelector
+from hf_dxprivacy.slots.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 torch = pytest.importorskip("torch", reason="the extra gpu is not installed")

@@ -19,8 +19,8 @@ from hf_dxprivacy.guarantee import (
     PrivacyGuarantee,
     marked,
 )
-from hf_dxprivacy.hub import ReleasedDataset
 from hf_dxprivacy.mechanisms import MECHANISMS, create_mechanism
+from hf_dxprivacy.publishing import ReleasedDataset
 from hf_dxprivacy.sentences import SentencePool, split_sentences
 from hf_dxprivacy.slots import ContentWordSelector, Selector, TagColumnSelector
 from hf_dxprivacy.spaces import EmbeddingSpace

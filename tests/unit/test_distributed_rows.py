@@ -11,10 +11,10 @@ from tokenizers import Tokenizer, models
 from hf_dxprivacy.distributed.rows import Job, row_keys
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
-from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
 from hf_dxprivacy.slots import TagColumnSelector
+from hf_dxprivacy.slots.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 # So much noise that two draws of forty words never agree.

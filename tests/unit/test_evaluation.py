@@ -22,9 +22,9 @@ from hf_dxprivacy.evaluation import (
     read_task,
     versions,
 )
-from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.results import Result, Results
 from hf_dxprivacy.slots import ContentWordSelector, LowTransitionSelector
+from hf_dxprivacy.slots.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 

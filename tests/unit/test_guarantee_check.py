@@ -8,11 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hf_dxprivacy.audit import exact, inputs, verify
-from hf_dxprivacy.audit.check import GuaranteeCheck
-from hf_dxprivacy.audit.inputs import UNKNOWN, chosen_inputs, pairs_to_compare
-from hf_dxprivacy.audit.verify import verify_guarantee
-from hf_dxprivacy.audit.workers import verify_workers
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms import (
     CalibratedExponential,
@@ -24,6 +19,12 @@ from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.verify import exact, inputs
+from hf_dxprivacy.verify import laws as verify
+from hf_dxprivacy.verify.check import GuaranteeCheck
+from hf_dxprivacy.verify.inputs import UNKNOWN, chosen_inputs, pairs_to_compare
+from hf_dxprivacy.verify.laws import verify_guarantee
+from hf_dxprivacy.verify.workers import verify_workers
 
 SIZE = 120
 

@@ -5,9 +5,9 @@ import os
 import numpy as np
 import pytest
 
-from hf_dxprivacy.audit import membership_inference
-from hf_dxprivacy.audit.shadow import train_classifier
 from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.evaluation import membership_inference
+from hf_dxprivacy.evaluation.shadow import train_classifier
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from machine import THREAD_VARIABLES

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from hf_dxprivacy.errors import DxPrivacyError, InvalidTypeError, InvalidValueError
-from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.slots import ContentWordSelector, TagColumnSelector
+from hf_dxprivacy.slots.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 Make = Callable[..., DxPrivatizer]

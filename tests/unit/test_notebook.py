@@ -8,7 +8,6 @@ import pytest
 
 from hf_dxprivacy import DxPrivatizer, PrivacyBudget, SentencePrivatizer
 from hf_dxprivacy._notebook import Shown, as_html
-from hf_dxprivacy.audit import verify_guarantee
 from hf_dxprivacy.calibration import privacy_statistics, suggest_epsilon
 from hf_dxprivacy.evaluation.comparison import Compared, Comparison
 from hf_dxprivacy.guarantee import CorpusGuarantee
@@ -16,6 +15,7 @@ from hf_dxprivacy.report import sweep
 from hf_dxprivacy.results import Interval, Result, Results
 from hf_dxprivacy.sentences import SentencePool
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.verify import verify_guarantee
 
 EVIL = "<script>alert('1')</script><img onerror=x>&\""
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hf_dxprivacy.report import demo
-from hf_dxprivacy.report.demo import Source, answered, first_page, is_loopback, live
-from hf_dxprivacy.report.page_release import Range
+from hf_dxprivacy.page import demo
+from hf_dxprivacy.page.demo import Source, answered, first_page, is_loopback, live
+from hf_dxprivacy.page.page_release import Range
 from hf_dxprivacy.spaces import EmbeddingSpace
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.report.poincare_disk import draw_disk
 from hf_dxprivacy.spaces.space import EmbeddingSpace
-from hf_dxprivacy.training.picture import draw_disk
 from hf_dxprivacy.training.relations import Relations
 
 pytest.importorskip("matplotlib")

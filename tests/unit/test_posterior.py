@@ -9,11 +9,11 @@ from tokenizers import Tokenizer, models
 
 from hf_dxprivacy import EmbeddingSpace, SentencePool, SentencePrivatizer
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
-from hf_dxprivacy.mechanisms.posterior import UNKNOWN_SHARE, frequencies
-from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
 from hf_dxprivacy.slots import ContentWordSelector
+from hf_dxprivacy.slots.slot_privatizer import SlotPrivatizer
+from hf_dxprivacy.verify.posterior import UNKNOWN_SHARE, frequencies
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hf_dxprivacy.audit import BayesAdversary, averaging, reconstruct_texts, reconstruction
-from hf_dxprivacy.audit import adversary as likelihood
-from hf_dxprivacy.audit.adversary import EstimatedDistribution, ExactDistribution
 from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.evaluation import BayesAdversary, averaging, reconstruct_texts, reconstruction
+from hf_dxprivacy.evaluation import adversary as likelihood
+from hf_dxprivacy.evaluation.adversary import EstimatedDistribution, ExactDistribution
 from hf_dxprivacy.mechanisms import Mechanism, TruncatedExponential, create_mechanism
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import RowStreams

@@ -7,9 +7,7 @@ import pytest
 
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import create_mechanism
-from hf_dxprivacy.report.card_measurements import ready_mechanism
-from hf_dxprivacy.report.html import rendered
-from hf_dxprivacy.report.page_release import (
+from hf_dxprivacy.page.page_release import (
     CARDS,
     RUNS,
     WORDS,
@@ -18,6 +16,8 @@ from hf_dxprivacy.report.page_release import (
     release_text,
     shares_of_ten,
 )
+from hf_dxprivacy.report.card_measurements import ready_mechanism
+from hf_dxprivacy.report.html import rendered
 from hf_dxprivacy.sentences import SentencePool
 from hf_dxprivacy.spaces import EmbeddingSpace
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hf_dxprivacy import slots
 from hf_dxprivacy.errors import MissingExtraError
 from hf_dxprivacy.slots import Selector, spans
-from hf_dxprivacy.slots.selector import Mask, Rows, Words
+from hf_dxprivacy.text.selector import Mask, Rows, Words
 
 
 class Containing(Selector):

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy import SentencePool, SentencePrivatizer
-from hf_dxprivacy.audit import (
+from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.evaluation import (
     BayesAdversary,
     averaging,
     membership_inference,
     reconstruct_texts,
     reconstruction,
 )
-from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import ExactMechanism
 from hf_dxprivacy.randomness import keyed_generator
 from small_pools import LABELS, SENTENCES, small_pool

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy import DxPrivatizer
-from hf_dxprivacy.audit import verify_guarantee
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 from hf_dxprivacy.hub.artifact import config_sha256
 from hf_dxprivacy.mechanisms import Hierarchical
@@ -24,6 +23,7 @@ from hf_dxprivacy.text.shapes import (
     public_names,
     render,
 )
+from hf_dxprivacy.verify import verify_guarantee
 
 WORDS = (
     "one two three four anna peter maria john red green blue soup bread milk the a met and paid "

@@ -23,7 +23,6 @@ from hf_dxprivacy.errors import (
 from hf_dxprivacy.hub.artifact import bind
 from hf_dxprivacy.mechanisms import create_mechanism
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
-from hf_dxprivacy.privatizers.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import generator_from_key, keyed_generator
 from hf_dxprivacy.slots import (
@@ -35,6 +34,7 @@ from hf_dxprivacy.slots import (
     TagColumnSelector,
     low_transition,
 )
+from hf_dxprivacy.slots.slot_privatizer import SlotPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import RowReader
 

@@ -18,8 +18,8 @@ from hf_dxprivacy.slots import (
     SpanSelector,
     TagColumnSelector,
 )
-from hf_dxprivacy.slots.selector import Mask
 from hf_dxprivacy.text import RowReader
+from hf_dxprivacy.text.selector import Mask
 
 TOKENS = ["John", "Smith", ",", "of", "New", "York"]
 IOB1 = ["I-PER", "I-PER", "O", "O", "I-LOC", "I-LOC"]

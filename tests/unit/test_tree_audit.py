@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from hf_dxprivacy.audit import verify_guarantee
 from hf_dxprivacy.mechanisms import Hierarchical, RandomizedResponse
 from hf_dxprivacy.mechanisms.hierarchical import Calibration
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
+from hf_dxprivacy.verify import verify_guarantee
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from made_up_texts import texts_by_author
 
-from hf_dxprivacy.audit import user_audit
-from hf_dxprivacy.audit.shadow import train_next_word
 from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.evaluation import user_audit
+from hf_dxprivacy.evaluation.shadow import train_next_word
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from hf_dxprivacy._runtime import require
-from hf_dxprivacy.audit.adversary import BayesAdversary, Reals
+from hf_dxprivacy.evaluation.adversary import BayesAdversary, Reals
 from hf_dxprivacy.results import EXTRA
 from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import RowReader

@@ -11,12 +11,12 @@ from typing import NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy.audit.check import GuaranteeCheck
-from hf_dxprivacy.audit.inputs import AuditTarget, claimed, named, of_mechanism
 from hf_dxprivacy.guarantee import PrivacyGuarantee
 from hf_dxprivacy.mechanisms import MECHANISMS, CalibratedExponential, Hierarchical, Mechanism
 from hf_dxprivacy.privatizers.privatizer import Privatizer
-from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
+from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
+from hf_dxprivacy.verify.check import GuaranteeCheck
+from hf_dxprivacy.verify.inputs import AuditTarget, claimed, named, of_mechanism
 
 # Inputs whose bounds are compared, pair by pair.
 COMPARED = 64

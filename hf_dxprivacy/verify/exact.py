@@ -12,19 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from hf_dxprivacy.audit.check import GuaranteeCheck
-from hf_dxprivacy.audit.inputs import blocks, chosen_inputs, claimed, named
-from hf_dxprivacy.audit.statements import COMPARED, Evidence, of_stated_mechanism
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.mechanisms import (
-    PEERS,
-    ExactMechanism,
-    ExponentialLaw,
-    Hierarchical,
-    RandomizedResponse,
-)
+from hf_dxprivacy.evaluation.peer_candidates import PEERS
+from hf_dxprivacy.mechanisms import ExactMechanism, ExponentialLaw, Hierarchical, RandomizedResponse
 from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
 from hf_dxprivacy.spaces.hierarchy import Hierarchy
+from hf_dxprivacy.verify.check import GuaranteeCheck
+from hf_dxprivacy.verify.inputs import blocks, chosen_inputs, claimed, named
+from hf_dxprivacy.verify.statements import COMPARED, Evidence, of_stated_mechanism
 
 # Up to so many words every log-ratio of every pair is looked at: this number cubed.
 SMALL = 640

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, a_kind
-from hf_dxprivacy.hub import ReleasedDataset, cards, is_builtin
-from hf_dxprivacy.hub.released_dataset import DATA, SHOWN_ROWS, UNKNOWN, Part, require_released
+from hf_dxprivacy.hub import cards, is_builtin
 from hf_dxprivacy.privatizers.fingerprint import D, strip_traces
 from hf_dxprivacy.privatizers.nested import (
     EACH,
@@ -21,6 +20,14 @@ from hf_dxprivacy.privatizers.nested import (
     count_left,
     left_in_clear,
     none_covered,
+)
+from hf_dxprivacy.publishing import ReleasedDataset
+from hf_dxprivacy.publishing.released_dataset import (
+    DATA,
+    SHOWN_ROWS,
+    UNKNOWN,
+    Part,
+    require_released,
 )
 from hf_dxprivacy.text import plain_apostrophes
 from hf_dxprivacy.text.refill import masked

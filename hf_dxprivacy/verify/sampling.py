@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from hf_dxprivacy.audit.check import GuaranteeCheck
-from hf_dxprivacy.audit.inputs import AuditTarget, Ids, pairs_to_compare
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.results import share_interval
+from hf_dxprivacy.verify.check import GuaranteeCheck
+from hf_dxprivacy.verify.inputs import AuditTarget, Ids, pairs_to_compare
 
 # Candidate violations that are tested. Fewer of them get more draws each, and need less to fail.
 TESTED = 8

@@ -10,12 +10,12 @@ import numpy as np
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms.base import Reals
-from hf_dxprivacy.mechanisms.posterior import PosteriorLaw, largest
 from hf_dxprivacy.privatizers.batch import Case, Ids, Mask, OutOfVocabulary
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import Row, TextRow, plain_apostrophes
 from hf_dxprivacy.text.shapes import chances, is_rendered
+from hf_dxprivacy.verify.posterior import PosteriorLaw, largest
 
 
 class WordPosterior(NamedTuple):

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy.calibration import privacy_statistics
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.mechanisms import MECHANISMS, PEERS, ExactMechanism, ExponentialLaw, Mechanism
+from hf_dxprivacy.evaluation.peer_candidates import PEERS
+from hf_dxprivacy.mechanisms import MECHANISMS, ExactMechanism, ExponentialLaw, Mechanism
 from hf_dxprivacy.privatizers.privatizer import Privatizer
-from hf_dxprivacy.privatizers.released_words import read_words
-from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer, Unit
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.publishing.released_words import read_words
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.report.card_measurements import epsilon_grid, ready_mechanism
 from hf_dxprivacy.sentences import SentencePool, split_sentences
+from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer, Unit
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import RowReader, TokenRow

@@ -13,8 +13,8 @@ import numpy as np
 
 from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import InvalidValueError, require_at_least
+from hf_dxprivacy.evaluation.peers import ListedWords
 from hf_dxprivacy.mechanisms.base import BLOCK_BYTES, Ids, Reals
-from hf_dxprivacy.mechanisms.peers import ListedWords
 from hf_dxprivacy.randomness import RowStreams, uniforms
 from hf_dxprivacy.search.knn import squared_norms
 from hf_dxprivacy.spaces import EmbeddingSpace

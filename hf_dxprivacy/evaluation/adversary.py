@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import require
-from hf_dxprivacy.audit.inputs import blocks
 from hf_dxprivacy.errors import InvalidValueError, require_at_least
 from hf_dxprivacy.mechanisms import ExactMechanism, ExponentialLaw, Mechanism
-from hf_dxprivacy.mechanisms.posterior import largest
-from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.results import EXTRA
 from hf_dxprivacy.sentences import SentencePool
+from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import shape_of
+from hf_dxprivacy.verify.inputs import blocks
+from hf_dxprivacy.verify.posterior import largest
 
 # Draws that are held at once.
 BLOCK_DRAWS = 1 << 17

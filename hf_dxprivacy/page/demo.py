@@ -24,10 +24,7 @@ from hf_dxprivacy.errors import (
 )
 from hf_dxprivacy.hub.download import builtin_names, builtin_pools
 from hf_dxprivacy.mechanisms import Mechanism
-from hf_dxprivacy.report.card_measurements import ready_mechanism
-from hf_dxprivacy.report.figures import EXTRA
-from hf_dxprivacy.report.html import TEMPLATES, rendered
-from hf_dxprivacy.report.page_release import (
+from hf_dxprivacy.page.page_release import (
     RUNS,
     Range,
     Released,
@@ -36,6 +33,9 @@ from hf_dxprivacy.report.page_release import (
     release_text,
     shares_of_ten,
 )
+from hf_dxprivacy.report.card_measurements import ready_mechanism
+from hf_dxprivacy.report.figures import EXTRA
+from hf_dxprivacy.report.html import TEMPLATES, rendered
 from hf_dxprivacy.sentences import SentencePool, is_pool
 from hf_dxprivacy.spaces import EmbeddingSpace
 

@@ -6,17 +6,6 @@ from typing import Literal
 
 import numpy as np
 
-from hf_dxprivacy.audit.check import GuaranteeCheck
-from hf_dxprivacy.audit.exact import check_exactly
-from hf_dxprivacy.audit.inputs import chosen_inputs, of_callable, of_mechanism
-from hf_dxprivacy.audit.sampling import check_by_draws
-from hf_dxprivacy.audit.statements import (
-    COMPARED,
-    Evidence,
-    Statements,
-    of_stated_mechanism,
-    of_stated_privatizer,
-)
 from hf_dxprivacy.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -25,9 +14,20 @@ from hf_dxprivacy.errors import (
     require_one_of,
 )
 from hf_dxprivacy.mechanisms import ExactMechanism, Mechanism
-from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import process_generator
+from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
+from hf_dxprivacy.verify.check import GuaranteeCheck
+from hf_dxprivacy.verify.exact import check_exactly
+from hf_dxprivacy.verify.inputs import chosen_inputs, of_callable, of_mechanism
+from hf_dxprivacy.verify.sampling import check_by_draws
+from hf_dxprivacy.verify.statements import (
+    COMPARED,
+    Evidence,
+    Statements,
+    of_stated_mechanism,
+    of_stated_privatizer,
+)
 
 # How many inputs are drawn for, unless a number is given.
 INPUTS = 200

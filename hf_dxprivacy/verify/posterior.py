@@ -104,7 +104,7 @@ class PosteriorLaw:
             raise InvalidValueError(
                 f"the law of mechanism {mechanism.name!r} is not known, so that nothing exact can "
                 "be said of its inputs: take 'hierarchical', 'calibrated', 'tem' or 'krr', or "
-                "estimate it from draws with hf_dxprivacy.audit.BayesAdversary"
+                "estimate it from draws with hf_dxprivacy.evaluation.BayesAdversary"
             )
         self.mechanism = mechanism
         # Kept words come out of themselves, and of the words that are drawn anew.

@@ -22,12 +22,12 @@ from hf_dxprivacy.privatizers.batch import RowIds, TextCounts
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
 from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow, as_cells, column_names
 from hf_dxprivacy.privatizers.disclosures import EQUAL_ROWS, of_nested, of_sentences
-from hf_dxprivacy.privatizers.encoded_sentences import EncodedSentences, joined
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
 from hf_dxprivacy.privatizers.nested import TextPath, agree
 from hf_dxprivacy.privatizers.privatizer import Privatizer
-from hf_dxprivacy.privatizers.released_words import ReleasedWords, require_texts
+from hf_dxprivacy.publishing.released_words import ReleasedWords, require_texts
 from hf_dxprivacy.sentences import SentencePool, as_label, split_sentences
+from hf_dxprivacy.sentences.encoded_sentences import EncodedSentences, joined
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import is_missing
 from hf_dxprivacy.text.refill import refill as refilled

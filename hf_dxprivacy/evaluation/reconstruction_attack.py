@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hf_dxprivacy.audit.adversary import BayesAdversary, Ids, Reals, counted
-from hf_dxprivacy.audit.bigrams import BigramModel
-from hf_dxprivacy.audit.inputs import blocks
-from hf_dxprivacy.audit.masked_words import MaskedWordModel
-from hf_dxprivacy.audit.shadow import require_aligned
 from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.evaluation.adversary import BayesAdversary, Ids, Reals, counted
+from hf_dxprivacy.evaluation.bigrams import BigramModel
+from hf_dxprivacy.evaluation.masked_words import MaskedWordModel
+from hf_dxprivacy.evaluation.shadow import require_aligned
 from hf_dxprivacy.mechanisms import Mechanism
-from hf_dxprivacy.mechanisms.posterior import largest
-from hf_dxprivacy.privatizers.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.results import Interval, Result, Results, share_interval
+from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.text import Row, RowReader, TextRow, TokenRow, seems_name
+from hf_dxprivacy.verify.inputs import blocks
+from hf_dxprivacy.verify.posterior import largest
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hf_dxprivacy.audit.check import GuaranteeCheck
-from hf_dxprivacy.audit.inputs import AuditTarget, Ids
-from hf_dxprivacy.audit.sampling import check_by_draws
 from hf_dxprivacy.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -19,6 +16,9 @@ from hf_dxprivacy.errors import (
     require_between,
 )
 from hf_dxprivacy.randomness import process_generator
+from hf_dxprivacy.verify.check import GuaranteeCheck
+from hf_dxprivacy.verify.inputs import AuditTarget, Ids
+from hf_dxprivacy.verify.sampling import check_by_draws
 
 
 def verify_companions(

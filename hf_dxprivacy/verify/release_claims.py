@@ -13,11 +13,6 @@ import numpy as np
 
 from hf_dxprivacy._notebook import Shown
 from hf_dxprivacy._runtime import require
-from hf_dxprivacy.audit.check import GuaranteeCheck
-from hf_dxprivacy.audit.inputs import chosen_inputs, of_callable
-from hf_dxprivacy.audit.sampling import LEAST_DRAWS, TESTED, check_by_draws, least_log_ratio
-from hf_dxprivacy.audit.statements import of_stated_privatizer
-from hf_dxprivacy.audit.workers import WorkersCheck, compare_releases
 from hf_dxprivacy.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -28,6 +23,11 @@ from hf_dxprivacy.errors import (
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import process_generator
+from hf_dxprivacy.verify.check import GuaranteeCheck
+from hf_dxprivacy.verify.inputs import chosen_inputs, of_callable
+from hf_dxprivacy.verify.sampling import LEAST_DRAWS, TESTED, check_by_draws, least_log_ratio
+from hf_dxprivacy.verify.statements import of_stated_privatizer
+from hf_dxprivacy.verify.workers import WorkersCheck, compare_releases
 
 Bound = Callable[[str, str], float]
 Function = Callable[[list[str]], list[str]]
