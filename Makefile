@@ -22,7 +22,7 @@ test-fast: $(VENV)/.dev
 
 # The same tests with the lowest versions that pyproject.toml allows, without datatrove, which needs
 # NumPy 2.
-OLDEST := audit,chinese,docs,gpu,mcp,models,presidio,ray,report,sentences,spacy,spark,tools,train
+OLDEST := audit,chinese,docs,gpu,models,presidio,ray,report,sentences,spacy,spark,tools,train
 test-oldest: $(VENV)-oldest/.dev
 	$(VENV)-oldest/bin/python -m pytest $(PARALLEL)
 

@@ -8,7 +8,6 @@ time of `Dataset.map`, the least of several rounds. Texts: examples/demo_sentenc
     python benchmarks/integrations.py --write
 """
 
-import asyncio
 import time
 from collections.abc import Callable
 from functools import wraps
@@ -51,29 +50,6 @@ def sklearn(privatizer: DxPrivatizer, texts: list[str]) -> Job:
     return lambda: transformer.transform(texts)
 
 
-def mcp(privatizer: DxPrivatizer, texts: list[str]) -> Job:
-    """One call of a tool for all texts. Every call makes its mechanism, so that nothing is kept."""
-    from mcp import Client
-
-    from hf_dxprivacy.integrations.mcp import mcp_server
-    from hf_dxprivacy.page.demo import read_sources
-
-    server = mcp_server(read_sources(SETTINGS[:1]))
-    given = dict(zip(("space", "mechanism", "epsilon"), SETTINGS, strict=True))
-
-    async def ask() -> None:
-        async with Client(server) as client:
-            answer = await client.call_tool("privatize", {"text": "\n".join(texts), **given})
-            assert not answer.is_error
-
-    return lambda: asyncio.run(ask())
-
-
-def mcp_call(privatizer: DxPrivatizer, texts: list[str]) -> Job:
-    """One call of a tool for one text: what every call costs."""
-    return mcp(privatizer, texts[:1])
-
-
 def one_by_one(privatizer: DxPrivatizer, texts: list[str]) -> Job:
     """A call of the privatizer for each text, as tools without batches make them."""
     return lambda: [privatizer.privatize(text) for text in texts]
@@ -82,8 +58,6 @@ def one_by_one(privatizer: DxPrivatizer, texts: list[str]) -> Job:
 TOOLS = {
     "datatrove": datatrove,
     "sklearn": sklearn,
-    "mcp": mcp,
-    "mcp-call": mcp_call,
     "one-by-one": one_by_one,
 }
 

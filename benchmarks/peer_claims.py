@@ -13,7 +13,7 @@ from common import print_or_write
 from faulty_mechanisms import clusters
 from hf_dxprivacy.evaluation.peer_candidates import CusText, SynTF, TruncatedGumbel
 from hf_dxprivacy.evaluation.peers import Diffractor, SanText, Vickrey
-from hf_dxprivacy.mechanisms import MECHANISMS, Mechanism, RandomizedResponse
+from hf_dxprivacy.mechanisms import Mechanism, RandomizedResponse
 from hf_dxprivacy.spaces import EmbeddingSpace
 from peer_laws import Array, gumbel_logs, largest_log_ratios, vickrey_on_a_line, worst_share
 
@@ -91,7 +91,7 @@ def _row(
     stated = _stated(mechanism)
     over = worst_share(ratios, stated if claimed is None else claimed)
     nothing = bool(np.isinf(stated[~np.eye(300, dtype=bool)]).all())
-    paper = MECHANISMS[mechanism.name].paper or "Warner 1965"
+    paper = mechanism.paper or "Warner 1965"
     lists = mechanism.parameters.get("lists")
     name = f"`{mechanism.name}`" + (f", {lists} list{'s' * (lists != 1)}" if lists else "")
     return [

@@ -30,8 +30,7 @@ import scipy.stats
 
 import common
 from hf_dxprivacy import DxPrivatizer
-from hf_dxprivacy.evaluation import membership_inference, reconstruction
-from hf_dxprivacy.evaluation import perplexity as readability
+from hf_dxprivacy.evaluation import membership_inference, readability, reconstruction
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from released_words import SEED, Authors
 from sentence_library import BUILT_IN, ENGLISH, GLOVE, LookedUp, Recipe

@@ -7,19 +7,19 @@
 >>> private = load_dataset("csv", data_files="reviews.csv").map(privatizer, batched=True)
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hf_dxprivacy._lazy import lazy
 from hf_dxprivacy._version import __version__
 
 if TYPE_CHECKING:
     from hf_dxprivacy.errors import DxPrivacyError
     from hf_dxprivacy.guarantee import PrivacyGuarantee
     from hf_dxprivacy.privatizers.budget import PrivacyBudget
-    from hf_dxprivacy.privatizers.fingerprint import strip_traces
     from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
     from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
     from hf_dxprivacy.publishing.claim import publishable
+    from hf_dxprivacy.publishing.traces import strip_traces
     from hf_dxprivacy.sentences import SentencePool
     from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
     from hf_dxprivacy.slots.slot_privatizer import SlotPrivatizer
@@ -33,11 +33,11 @@ _MODULES = {
     "PrivacyBudget": "privatizers.budget",
     "PrivacyGuarantee": "guarantee",
     "SentencePool": "sentences",
-    "SentencePrivatizer": "privatizers.sentence_privatizer",
-    "SlotPrivatizer": "privatizers.slot_privatizer",
+    "SentencePrivatizer": "sentences.sentence_privatizer",
+    "SlotPrivatizer": "slots.slot_privatizer",
     "TokenPrivatizer": "privatizers.token_privatizer",
-    "publishable": "privatizers.claim",
-    "strip_traces": "privatizers.fingerprint",
+    "publishable": "publishing.claim",
+    "strip_traces": "publishing.traces",
 }
 
 __all__ = [
@@ -56,12 +56,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy(__name__, {name: f"{__name__}.{room}" for name, room in _MODULES.items()})
 
 
 def __dir__() -> list[str]:

@@ -40,9 +40,6 @@ OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
         "weight exp(-C*epsilon*i)",
     ),
     "resample_neighbours": (int, "K", "with --resample: i at most (100)"),
-    "t": (float, "X", "vickrey: 0 is the nearest word, 1 always the second nearest"),
-    "lists": (int, "N", "diffractor: number of public lists (5)"),
-    "k": (int, "N", "custext: words of a cluster (20); syntf: least number of candidates (5)"),
 }
 
 # Names that other programs have for an option.
@@ -243,8 +240,7 @@ def add_mechanism(
 ) -> None:
     """Declare --mechanism, and the options of all mechanisms in a group of their own."""
     about += ": " + ", ".join(MECHANISMS)
-    about += "; to compare with, as their papers have them: " + ", ".join(PEERS)
-    add("--mechanism", choices=(*MECHANISMS, *PEERS), metavar="NAME", help=about)
+    add("--mechanism", choices=MECHANISMS, metavar="NAME", help=about)
     add = parser.add_argument_group("of some mechanisms").add_argument
     for name, (kind, metavar, about) in OPTIONS.items():
         add(f"--{name.replace('_', '-')}", type=kind, metavar=metavar, help=about)

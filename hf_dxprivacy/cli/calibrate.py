@@ -174,11 +174,6 @@ def demo_arguments(parser: argparse.ArgumentParser) -> None:
         help="a built-in space or pool, a folder that holds one, or a repository on the Hub; "
         "repeat it for several (all built-in ones)",
     )
-    about = (
-        "offer privatize and guarantee as tools for language models (MCP): beside the page, at "
-        "/mcp, or on the standard streams without a page (%(const)s)"
-    )
-    add("--mcp", nargs="?", choices=("http", "stdio"), const="http", help=about)
 
 
 def demo(args: argparse.Namespace) -> None:
@@ -186,27 +181,15 @@ def demo(args: argparse.Namespace) -> None:
 
       hf-dxprivacy demo
       hf-dxprivacy demo --space ./glove --space english --port 8000
-      hf-dxprivacy demo --mcp
 
     The page is served on this machine and can be reached from this machine only, unless --host says
     otherwise. It sends nothing anywhere, logs no text and keeps none. Ctrl-C ends it.
     """
-    from hf_dxprivacy.page.demo import demo_page, is_loopback, read_sources, serve
+    from hf_dxprivacy.page.demo import demo_page, is_loopback, serve
 
-    if args.mcp:
-        from hf_dxprivacy.integrations.mcp import BOUNDARY, PATH, add_tools, serve_stdio
-
-        say(BOUNDARY)
-        if args.mcp == "stdio":
-            serve_stdio(read_sources(args.space or ()))
-            return
     if not is_loopback(args.host):
         say(OPEN_TO_OTHERS.format(host=args.host))
     page = demo_page(args.space or ())
-    if args.mcp:
-        add_tools(page)
     url = serve(page, args.host, args.port)
     print(f"Open {url}", flush=True)
-    if args.mcp:
-        print(f"Tools for language models (MCP) at {url.rstrip('/')}{PATH}", flush=True)
     threading.Event().wait()

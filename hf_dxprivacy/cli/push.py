@@ -136,8 +136,10 @@ def _release(args: argparse.Namespace, path: Path, is_file: bool) -> "ReleasedDa
     else:
         from datasets import load_from_disk
 
+        from hf_dxprivacy.publishing.claim import card_of
+
         with usage():
-            made = load_privatizer(args.privatizer).dataset_card(load_from_disk(path), **about)
+            made = card_of(load_privatizer(args.privatizer), load_from_disk(path), **about)
     names = [f"{name!r} (the ORIGINAL text)" for name in made.original_columns]
     names += map(repr, made.columns_in_clear)
     columns = [f"column{'s' * (len(names) > 1)} {', '.join(names)}"] * bool(names)

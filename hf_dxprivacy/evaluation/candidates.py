@@ -13,14 +13,9 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy.calibration.suggest import epsilon_for_local_bound, epsilon_grid, given_epsilons
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, did_you_mean
+from hf_dxprivacy.evaluation.peer_candidates import kind_of
 from hf_dxprivacy.guarantee import PrivacyGuarantee, upward
-from hf_dxprivacy.mechanisms import (
-    MECHANISMS,
-    ExactMechanism,
-    Mechanism,
-    check_options,
-    create_mechanism,
-)
+from hf_dxprivacy.mechanisms import ExactMechanism, Mechanism
 from hf_dxprivacy.privatizers.keyed_noise import noise_source
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
@@ -179,7 +174,7 @@ def candidates(
     # Others of one name are a curve.
     _require_names([*mechanisms, *names, *dict.fromkeys(title for title, _ in named)])
     for name in mechanisms:
-        check_options(name, ())
+        kind_of(name)
     each = epsilon if isinstance(epsilon, Mapping) else dict.fromkeys(mechanisms, epsilon)
     for key in each:
         if key not in mechanisms:
@@ -193,7 +188,7 @@ def candidates(
         given = each.get(name)
         rng = keyed_generator(seed, "epsilons", name)
         grid = matched(space, name, STAYING, rng) if given is None else given_epsilons(given)
-        yield from (Candidate(name, e, DxPrivatizer(space, name, e)) for e in grid)
+        yield from (Candidate(name, e, DxPrivatizer(space, kind_of(name)(space, e))) for e in grid)
     for name, pool in zip(names, sentences, strict=True):
         for bound in bounds:
             least = epsilon_for_local_bound(pool, "hierarchical", bound)
@@ -232,7 +227,7 @@ def suiting(space: EmbeddingSpace, quick: bool) -> tuple[list[str], list[str]]:
     """Return the mechanisms to compare over a space by default, and why others are not."""
     names, reasons = [], []
     for name in USUAL:
-        if not MECHANISMS[name].suits(space):
+        if not kind_of(name).suits(space):
             reasons.append(f"{name} is left out: it does not suit the space")
         elif name == "laplace" and quick:
             reasons.append(f"{name} is left out by --quick; --mechanism {name} asks for it")
@@ -271,7 +266,7 @@ def matched(
     def share(at: int) -> float:
         """Return the probability that a running word stays; −1 where no such ε can be."""
         try:
-            law = create_mechanism(name, space, grid[at])
+            law = kind_of(name)(space, grid[at])
         except InvalidValueError:
             return -1.0
         if isinstance(law, ExactMechanism):
@@ -297,5 +292,5 @@ def matched(
             chosen.append(at)
     # One that never comes near any share is shown at the least ε that it can have.
     chosen = chosen or [first(0.0)]
-    create_mechanism(name, space, grid[chosen[0]])
+    kind_of(name)(space, grid[chosen[0]])
     return sorted({float(upward(grid[at], 3)) for at in chosen})

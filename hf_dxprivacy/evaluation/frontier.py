@@ -22,7 +22,6 @@ from hf_dxprivacy.errors import (
     MissingExtraError,
     require_at_least,
 )
-from hf_dxprivacy.evaluation import reconstruction
 from hf_dxprivacy.evaluation.candidates import Candidate, candidates, suiting
 from hf_dxprivacy.evaluation.comparison import (
     BY_DRAWS,
@@ -35,6 +34,7 @@ from hf_dxprivacy.evaluation.comparison import (
 )
 from hf_dxprivacy.evaluation.material import prepare
 from hf_dxprivacy.evaluation.perplexity import NgramModel
+from hf_dxprivacy.evaluation.reconstruction_attack import reconstruction
 from hf_dxprivacy.evaluation.scores import QUICK, Bench, Effort, combined, create_learner
 from hf_dxprivacy.hub.artifact import read_json, to_json
 from hf_dxprivacy.hub.atomic import atomic_write

@@ -12,9 +12,10 @@ from functools import partial
 import numpy as np
 
 from hf_dxprivacy._runtime import lazy_property
-from hf_dxprivacy.errors import InvalidValueError, require_at_least
-from hf_dxprivacy.evaluation.peers import ListedWords
-from hf_dxprivacy.mechanisms.base import BLOCK_BYTES, Ids, Reals
+from hf_dxprivacy.errors import InvalidValueError, require_at_least, require_one_of
+from hf_dxprivacy.evaluation.peers import Diffractor, ListedWords, SanText, Vickrey
+from hf_dxprivacy.mechanisms import MECHANISMS
+from hf_dxprivacy.mechanisms.base import BLOCK_BYTES, Ids, Mechanism, Reals
 from hf_dxprivacy.randomness import RowStreams, uniforms
 from hf_dxprivacy.search.knn import squared_norms
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -394,3 +395,19 @@ def _gumbel(noise: Reals, scale: float, reach: float) -> tuple[Reals, Reals]:
     below = np.exp(-np.exp(-inside))
     density = np.where(noise < -reach, 0.0, np.exp(-inside) * below / scale)
     return density / (high - low), (high - below) / (high - low)
+
+
+# The mechanisms of other papers by name. None of these names stands for a proof of its own.
+PEERS: dict[str, type[Mechanism]] = {
+    kind.name: kind for kind in (SanText, Vickrey, Diffractor, CusText, SynTF, TruncatedGumbel)
+}
+
+
+def kind_of(name: str) -> type[Mechanism]:
+    """Return the class of a mechanism of this package or of another paper.
+
+    Raises:
+        InvalidValueError: If there is no such mechanism.
+    """
+    require_one_of((*MECHANISMS, *PEERS), mechanism=name)
+    return PEERS[name] if name in PEERS else MECHANISMS[name]

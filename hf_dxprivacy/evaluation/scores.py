@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import lazy_property, require
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.evaluation import author_attribution, membership_inference
+from hf_dxprivacy.evaluation.attribution import author_attribution
 from hf_dxprivacy.evaluation.candidates import running_words
 from hf_dxprivacy.evaluation.material import Material, rows_of
+from hf_dxprivacy.evaluation.shadow import membership_inference
 from hf_dxprivacy.evaluation.tasks import averaged_vectors
 from hf_dxprivacy.results import EXTRA, Interval, mean_interval, share_interval
 from hf_dxprivacy.sentences import SentenceEncoder

@@ -1,5 +1,6 @@
 """Artifacts in folders and on the Hub, and their cards; imports neither mechanisms nor spaces."""
 
+from hf_dxprivacy._lazy import moved
 from hf_dxprivacy.hub.artifact import cache_dir, read_artifact, update_config, write_artifact
 from hf_dxprivacy.hub.atomic import atomic_write
 from hf_dxprivacy.hub.download import (
@@ -13,14 +14,12 @@ from hf_dxprivacy.hub.download import (
     resolve,
 )
 from hf_dxprivacy.hub.publish import Publishable
-from hf_dxprivacy.publishing.released_dataset import ReleasedDataset
 
 __all__ = [
     "ArtifactSource",
     "HubCommit",
     "HubOptions",
     "Publishable",
-    "ReleasedDataset",
     "atomic_write",
     "builtin_names",
     "builtin_pools",
@@ -32,3 +31,5 @@ __all__ = [
     "update_config",
     "write_artifact",
 ]
+
+__getattr__ = moved(__name__, {"ReleasedDataset": "hf_dxprivacy.publishing"})

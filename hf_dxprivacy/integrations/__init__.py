@@ -1,4 +1,4 @@
-"""Adapters for other tools: Presidio, spaCy, datatrove, scikit-learn, MCP."""
+"""Adapters for other tools: Presidio, spaCy, datatrove, scikit-learn."""
 
 from typing import TYPE_CHECKING
 

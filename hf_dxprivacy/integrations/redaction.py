@@ -14,7 +14,7 @@ from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.privatizers.batch import Mask
 from hf_dxprivacy.privatizers.nested import NestedRow, flat, joined_masks
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
-from hf_dxprivacy.publishing.released_words import ReleasedWords, require_texts
+from hf_dxprivacy.publishing.released_words import ReleasedWords, read_release, require_texts
 from hf_dxprivacy.slots import SpanSelector
 from hf_dxprivacy.slots.span_selectors import LabelledSpan, touched
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -97,19 +97,6 @@ class RedactingPrivatizer(DxPrivatizer):
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"redact": self.redact.to_dict()}
-
-    def _read_release(self, released: Any, masks: Any) -> tuple[ReleasedWords, bool]:
-        """See base class; what a constant stood for was none of its words."""
-        found, single = super()._read_release(released, masks)
-        rows = map(self._reader.read, require_texts(released)[0])
-        constants = [
-            word in (self.redact.labels or ()) and a.endswith("<") and b.startswith(">")
-            for row in rows
-            if isinstance(row, TextRow)
-            for word, (a, b) in zip(row.words, pairwise(row.separators), strict=True)
-        ]
-        found.known[np.flatnonzero(constants)] = 0.0
-        return found, single
 
     def _select(
         self, rows: Sequence[Any], batch: Mapping[str, Any] | None
@@ -195,3 +182,20 @@ def _runs(
         runs.append((start, stop, label, first, last))
         longest = length
     return runs
+
+
+@read_release.register
+def _of_redacted(
+    privatizer: RedactingPrivatizer, released: Any, masks: Any
+) -> tuple[ReleasedWords, bool]:
+    """Look up the words of a release; what a constant stood for was none of its words."""
+    found, single = read_release.dispatch(DxPrivatizer)(privatizer, released, masks)
+    rows = map(privatizer._reader.read, require_texts(released)[0])
+    constants = [
+        word in (privatizer.redact.labels or ()) and a.endswith("<") and b.startswith(">")
+        for row in rows
+        if isinstance(row, TextRow)
+        for word, (a, b) in zip(row.words, pairwise(row.separators), strict=True)
+    ]
+    found.known[np.flatnonzero(constants)] = 0.0
+    return found, single

@@ -1,31 +1,28 @@
 """Mechanisms: random maps from words to words with a metric-DP guarantee."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from hf_dxprivacy._lazy import lazy, moved
 from hf_dxprivacy._runtime import CPU, check_device
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
-from hf_dxprivacy.evaluation.peer_candidates import CusText, SynTF, TruncatedGumbel
-from hf_dxprivacy.evaluation.peers import Diffractor, SanText, Vickrey
-from hf_dxprivacy.mechanisms.additive import (
-    FLAT,
-    HyperbolicLaplace,
-    Mahalanobis,
-    MultivariateLaplace,
-)
 from hf_dxprivacy.mechanisms.base import ExactMechanism, ExponentialLaw, Mechanism
-from hf_dxprivacy.mechanisms.exponential import CalibratedExponential, TruncatedExponential
-from hf_dxprivacy.mechanisms.hierarchical import Hierarchical
-from hf_dxprivacy.mechanisms.randomized_response import RandomizedResponse
-from hf_dxprivacy.spaces import EmbeddingSpace
+
+if TYPE_CHECKING:
+    from hf_dxprivacy.mechanisms.additive import (
+        HyperbolicLaplace,
+        Mahalanobis,
+        MultivariateLaplace,
+    )
+    from hf_dxprivacy.mechanisms.exponential import CalibratedExponential, TruncatedExponential
+    from hf_dxprivacy.mechanisms.hierarchical import Hierarchical
+    from hf_dxprivacy.mechanisms.randomized_response import RandomizedResponse
+    from hf_dxprivacy.spaces import EmbeddingSpace
 
 __all__ = [
     "FLAT",
     "MECHANISMS",
-    "PEERS",
     "CalibratedExponential",
-    "CusText",
-    "Diffractor",
     "ExactMechanism",
     "ExponentialLaw",
     "Hierarchical",
@@ -34,41 +31,75 @@ __all__ = [
     "Mechanism",
     "MultivariateLaplace",
     "RandomizedResponse",
-    "SanText",
-    "SynTF",
     "TruncatedExponential",
-    "TruncatedGumbel",
-    "Vickrey",
     "create_mechanism",
     "required_index",
     "resolve_mechanism",
 ]
 
-# Closed on purpose: a name stands for a proof. The meaning of a published name never changes.
-MECHANISMS: dict[str, type[Mechanism]] = {
-    mechanism.name: mechanism
-    for mechanism in (
-        MultivariateLaplace,
-        Mahalanobis,
-        TruncatedExponential,
-        CalibratedExponential,
-        HyperbolicLaplace,
-        Hierarchical,
-        RandomizedResponse,
-        SanText,
-        Vickrey,
-        Diffractor,
-        CusText,
-        SynTF,
-        TruncatedGumbel,
-    )
+# Exact search, in place of an approximate index.
+FLAT = "flat"
+
+# Where each class is. It is imported when it is asked for, with the search or lists that it needs.
+_CLASSES = {
+    "MultivariateLaplace": "additive",
+    "Mahalanobis": "additive",
+    "HyperbolicLaplace": "additive",
+    "TruncatedExponential": "exponential",
+    "CalibratedExponential": "exponential",
+    "Hierarchical": "hierarchical",
+    "RandomizedResponse": "randomized_response",
 }
 
-# Those of other papers, to be compared with.
-PEERS = tuple(name for name, mechanism in MECHANISMS.items() if mechanism.paper)
+
+class _Registry(Mapping[str, type[Mechanism]]):
+    """The classes of mechanisms by name, each imported when it is asked for.
+
+    Closed on purpose: a name stands for a proof. The meaning of a published name never changes.
+    """
+
+    _names: ClassVar[Mapping[str, str]] = {
+        "laplace": "MultivariateLaplace",
+        "mahalanobis": "Mahalanobis",
+        "tem": "TruncatedExponential",
+        "calibrated": "CalibratedExponential",
+        "hyperbolic": "HyperbolicLaplace",
+        "hierarchical": "Hierarchical",
+        "krr": "RandomizedResponse",
+    }
+
+    def __getitem__(self, name: str) -> type[Mechanism]:
+        found: type[Mechanism] = __getattr__(self._names[name])
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
-def create_mechanism(name: str, space: EmbeddingSpace, epsilon: float, **options: Any) -> Mechanism:
+MECHANISMS: Mapping[str, type[Mechanism]] = _Registry()
+
+__getattr__ = lazy(
+    __name__,
+    {name: f"{__name__}.{module}" for name, module in _CLASSES.items()},
+    moved(
+        __name__,
+        dict.fromkeys(("SanText", "Vickrey", "Diffractor"), "hf_dxprivacy.evaluation.peers")
+        | dict.fromkeys(
+            ("CusText", "SynTF", "TruncatedGumbel"), "hf_dxprivacy.evaluation.peer_candidates"
+        ),
+    ),
+)
+
+
+def create_mechanism(
+    name: str, space: "EmbeddingSpace", epsilon: float, **options: Any
+) -> Mechanism:
     """Make the mechanism of a name.
 
     Args:
@@ -123,7 +154,7 @@ def required_index(mechanism: str | Mechanism | None, options: Mapping[str, Any]
 
 def resolve_mechanism(
     mechanism: str | Mechanism | None,
-    space: EmbeddingSpace,
+    space: "EmbeddingSpace",
     epsilon: float | None,
     options: Mapping[str, Any],
     device: str = CPU,
@@ -164,9 +195,8 @@ def resolve_mechanism(
     elif mechanism is None:
         raise InvalidValueError(
             "mechanism is missing: ε means another thing for each, so there is no default; pass "
-            f"mechanism= one of {', '.join(repr(m) for m in MECHANISMS if m not in PEERS)}. "
-            "'hierarchical' is recommended, for a space with a tree (space.build_hierarchy() makes "
-            f"one); to compare with, there are {', '.join(map(repr, PEERS))}"
+            f"mechanism= one of {', '.join(map(repr, MECHANISMS))}. 'hierarchical' is "
+            "recommended, for a space with a tree (space.build_hierarchy() makes one)"
         )
     else:
         found = create_mechanism(mechanism, space, epsilon, **options)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy.calibration import privacy_statistics
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.evaluation.peer_candidates import PEERS
 from hf_dxprivacy.mechanisms import MECHANISMS, ExactMechanism, ExponentialLaw, Mechanism
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
@@ -67,7 +66,7 @@ def offered_ranges(space: EmbeddingSpace) -> dict[str, Range]:
 
     ranges = {}
     for name in dict.fromkeys((*FIRST, *MECHANISMS)):
-        if name not in PEERS and MECHANISMS[name].suits(space):
+        if MECHANISMS[name].suits(space):
             grid = epsilon_grid(name, space.unit_distance or 1.0)
             # Some noise exists from an ε on.
             while grid and fails(name, grid[0]):

@@ -1,6 +1,6 @@
-"""What privatizers of texts, tokens and sentences release beside what they draw."""
+"""What privatizers of texts and tokens release beside what they draw."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from hf_dxprivacy.guarantee import TOKEN, Disclosure, uncovered, upward
@@ -10,13 +10,12 @@ if TYPE_CHECKING:
     from hf_dxprivacy.privatizers.privatizer import Privatizer
     from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
     from hf_dxprivacy.privatizers.token_privatizer import TokenPrivatizer
-    from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
 
-_AS_IT_IS, _AS_THEY_ARE = ", released as it is", ", released as they are"
+AS_IT_IS, AS_THEY_ARE = ", released as it is", ", released as they are"
 # What two inputs have to share under a seed, or a key for rows.
 EQUAL_ROWS = "inputs that agree in which rows are equal"
 
-_BESIDE_THE_ROWS = uncovered(
+BESIDE_THE_ROWS = uncovered(
     "other columns, and what `datasets` keeps beside the rows",
     "That is fingerprints, sizes and checksums of the originals in a save_to_disk folder, and the "
     "originals in its cache: publish what hf_dxprivacy.publishable(dataset, privatizer) returns.",
@@ -54,7 +53,7 @@ def _shaped(shapes: Collection[str]) -> Disclosure:
     return Disclosure(text)
 
 
-def _seeded(same: str) -> Disclosure:
+def seeded(same: str) -> Disclosure:
     """Say which rows share seeded noise: those that have the same of something."""
     return uncovered(
         "which rows are equal, and everything once the seed is known",
@@ -67,7 +66,7 @@ def _seeded(same: str) -> Disclosure:
     )
 
 
-def _memoized(memoize: str, unit: str, new: str, where: str, alike: str = "") -> Disclosure:
+def memoized(memoize: str, unit: str, new: str, where: str, alike: str = "") -> Disclosure:
     """Say what a key makes equal, and as what it is looked up."""
     entry = f"One entry may stand for several {unit}s{alike}."
     if memoize == "row":
@@ -99,9 +98,9 @@ def of_texts(privatizer: "DxPrivatizer") -> list[Disclosure]:
     replaced = f"Words out of vocabulary are replaced too: all of them are one input, {unknown}."
     between = "the number of words and what stands between them (spaces, punctuation, symbols)"
     found = [
-        uncovered(between, how=_AS_IT_IS),
+        uncovered(between, how=AS_IT_IS),
         _OUT_OF_VOCABULARY.get(oov, Disclosure(replaced)),
-        _BESIDE_THE_ROWS,
+        BESIDE_THE_ROWS,
     ]
     if privatizer.segmenter != WORDS:
         split = (
@@ -116,14 +115,14 @@ def of_texts(privatizer: "DxPrivatizer") -> list[Disclosure]:
         found.append(_shaped(shapes))
     if privatizer.stopwords:
         more = "The statement holds for inputs that have the same ones at the same places."
-        found.append(uncovered(f"{len(privatizer.stopwords)} stop words", more, how=_AS_THEY_ARE))
+        found.append(uncovered(f"{len(privatizer.stopwords)} stop words", more, how=AS_THEY_ARE))
     if privatizer.case == "preserve":
         letters = "the letter case of every word (lower, Title or UPPER)"
         found.append(uncovered(letters, how=", released"))
     if privatizer.seed is not None:
         # Shapes depend on what stands before a word.
         too = ", looked up as the same entries" * bool(shapes)
-        found.append(_seeded(f"the same words{too}, whatever stands between them,"))
+        found.append(seeded(f"the same words{too}, whatever stands between them,"))
     if privatizer.memoize is not None:
         alike = ": a word in several letter cases"
         if shapes:
@@ -131,7 +130,7 @@ def of_texts(privatizer: "DxPrivatizer") -> list[Disclosure]:
         if oov == "centroid":
             alike += f", all {'other ' * bool(shapes)}words out of vocabulary"
         where = "space (with its lists of neighbours)"
-        found.append(_memoized(privatizer.memoize, "word", "word", where, alike))
+        found.append(memoized(privatizer.memoize, "word", "word", where, alike))
     return found
 
 
@@ -144,7 +143,7 @@ def of_tokens(privatizer: "TokenPrivatizer") -> list[Disclosure]:
         uncovered(
             "the number of tokens, which special tokens (start, separator, padding, mask, …) there "
             "are, and where",
-            how=_AS_IT_IS,
+            how=AS_IT_IS,
         ),
         uncovered(
             "other columns made from the text, such as the text itself, offset_mapping, or labels "
@@ -155,8 +154,8 @@ def of_tokens(privatizer: "TokenPrivatizer") -> list[Disclosure]:
             "Tokens that the space lacks are replaced too, the one for unknown words among them: "
             f"all of them are one input, {privatizer.mechanism.unknown_input(TOKEN)}."
         ),
-        _BESIDE_THE_ROWS,
-        *[_seeded("the same tokens, special ones too,")] * (privatizer.seed is not None),
+        BESIDE_THE_ROWS,
+        *[seeded("the same tokens, special ones too,")] * (privatizer.seed is not None),
     ]
 
 
@@ -172,7 +171,7 @@ def of_nested(privatizer: "Privatizer", paths: Mapping[str, object]) -> list[Dis
             "That is how many messages and parts there are and which have no text, roles, names, "
             f"times, reasoning in fields of its own, {_CALLS['_call' in str(path)]}, results of "
             "tools in parts of their own, images, and every other field; they may quote the texts.",
-            how=_AS_IT_IS,
+            how=AS_IT_IS,
         )
         for column, path in paths.items()
     ]
@@ -184,7 +183,7 @@ def of_nested(privatizer: "Privatizer", paths: Mapping[str, object]) -> list[Dis
     if privatizer.roles is not None:
         only = f"Only texts of the role {' or '.join(map(repr, privatizer.roles))} are perturbed."
         others = "the texts of every other role, which may quote them, as answers do"
-        found.append(uncovered(others, before=only, how=_AS_THEY_ARE))
+        found.append(uncovered(others, before=only, how=AS_THEY_ARE))
     if privatizer.seed is not None or privatizer.memoize == "row":
         equal = (
             "What makes rows equal is said of their perturbed texts here, one after the other, "
@@ -205,46 +204,3 @@ def of_fits(epsilon: float) -> Disclosure:
         "text that differs, whether the corpus holds it or not.",
         how=" by ε·d",
     )
-
-
-def of_sentences(privatizer: "SentencePrivatizer", said: Sequence[Disclosure]) -> list[Disclosure]:
-    """Return what a privatizer of sentences rests on and releases, with what its laws say."""
-    sizes = [len(pool) for pool, _ in privatizer._parts.values()]
-    unit, label_column = privatizer.unit, privatizer.label_column
-    units = f"{unit}s"
-    among = " among those of its label" if label_column else ""
-    rests_on = (
-        f"A {unit}, however long, is one input: its entry, which is the nearest of "
-        f"{sum(sizes):,} public sentences{among}. Two {units} are as far apart as their entries. A "
-        f"{unit} that the encoder has nothing for (empty, or in another script) has one more "
-        "entry, the unknown one.",
-        "The sentences, the encoder, its projection and the tree are public and were not made "
-        f"from the private text, so that no {unit} changes the entry of another.",
-        f"The noise of different {units} is independent; bounds of several {units} of one person, "
-        "columns and releases add up.",
-    )
-    found = [*map(Disclosure, rests_on), *said]
-    if label_column:
-        counts = " to ".join(f"{size:,}" for size in sorted({min(sizes), max(sizes)}))
-        label = f"the label of each row in column {label_column!r}, one of {len(sizes)}, with "
-        more = (
-            f"The statement holds for {units} of one label, and nothing is promised between "
-            "labels. Each figure is the largest that it is for any label."
-        )
-        found.append(uncovered(f"{label}{counts} entries each", more, how=_AS_IT_IS))
-    if unit == "sentence":
-        more = "The bounds of the sentences of a text add up."
-        found.append(uncovered("the number of sentences of each text", more, how=_AS_IT_IS))
-    if privatizer.refill:
-        drawn = (
-            "Numbers, dates and names of people in a sentence that came out are drawn afresh, from "
-            "noise of their own; that is post-processing and changes no bound."
-        )
-        found.append(Disclosure(drawn))
-    found += [uncovered("which texts are missing", how=_AS_IT_IS), _BESIDE_THE_ROWS]
-    if privatizer.seed is not None:
-        between = "s, whatever stands between them," if unit == "sentence" else ""
-        found.append(_seeded(f"the same {unit}{between}"))
-    if privatizer.memoize is not None:
-        found.append(_memoized(privatizer.memoize, unit, "sentence", "pool"))
-    return found

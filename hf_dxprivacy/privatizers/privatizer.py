@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from difflib import get_close_matches
+from importlib import import_module
 from inspect import signature
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hf_dxprivacy._notebook import Shown
 from hf_dxprivacy._runtime import SetOnce, lazy_property
@@ -24,7 +25,6 @@ from hf_dxprivacy.errors import (
     InvalidTypeError,
     InvalidValueError,
     a_kind,
-    require_at_least,
     require_one_of,
 )
 from hf_dxprivacy.guarantee import PrivacyGuarantee
@@ -44,11 +44,8 @@ from hf_dxprivacy.privatizers.dataset_formats import column_names
 from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
 from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise, Memoize
 from hf_dxprivacy.privatizers.nested import TextPath, text_paths
-from hf_dxprivacy.publishing import ReleasedDataset, claim
-from hf_dxprivacy.publishing.released_words import ReleasedWords
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.reference import refer, require_digest
-from hf_dxprivacy.verify.posterior import PosteriorLaw, Prior, frequencies
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
@@ -56,6 +53,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 P = TypeVar("P", bound="Privatizer")
+
+# A named prior, how often each word occurs (words that the space lacks are unknown ones), or the
+# same as numbers, one for each word of the space.
+Prior = Literal["zipf", "uniform"] | Mapping[str, float] | ArrayLike
 
 # Why no ε keeps a local bound.
 NOT_LOCAL = (
@@ -287,7 +288,7 @@ class Privatizer(SetOnce, Publishable, Shown):
         license: str | None = None,
         description: str | None = None,
         with_originals: bool = False,
-    ) -> ReleasedDataset:
+    ) -> Publishable:
         """Describe a dataset that this privatizer has released, to publish it with its guarantee.
 
         >>> released = dataset.map(privatizer, batched=True)
@@ -312,7 +313,10 @@ class Privatizer(SetOnce, Publishable, Shown):
                 cannot have released, an original one is left, or the licence is unknown.
             InvalidTypeError: If it is neither a dataset nor names of columns.
         """
-        return claim.card_of(self, dataset, license, description, with_originals)
+        card: Publishable = _later("publishing.claim", "card_of")(
+            self, dataset, license, description, with_originals
+        )
+        return card
 
     def posterior(
         self,
@@ -344,52 +348,18 @@ class Privatizer(SetOnce, Publishable, Shown):
                 range.
             InvalidTypeError: If `released` or `prior` is of the wrong type.
         """
-        require_at_least(0, k=k)
-        law = self._posterior_law(prior)
-        words, single = self._read_release(released, masks)
-        found = words.posteriors(law, self._released_names, k)
-        return found[0] if single else found
-
-    def _posterior_law(self, prior: Prior | None) -> PosteriorLaw:
-        """Return the law under a prior; those of named priors are kept."""
-        if prior is None:
-            ordered = self._zipf and is_builtin(self.space.location or "")
-            prior = "zipf" if ordered else "uniform"
-        laws: dict[str, PosteriorLaw] = self.__dict__.setdefault("_laws", {})
-        if not isinstance(prior, str) or prior not in laws:
-            expected, unknown = frequencies(self.space, prior)
-            unknown *= self._unknown_is_drawn
-            law = PosteriorLaw(self.mechanism, expected, unknown, self._kept_rows)
-            if not isinstance(prior, str):
-                return law
-            laws[prior] = law
-        return laws[prior]
-
-    # What of a privatizer its posterior depends on: whether rows may be in order of frequency,
-    # whether the unknown word is replaced, which rows are kept, and what stands for each row.
-    _zipf = False
-    _unknown_is_drawn = True
-
-    @property
-    def _kept_rows(self) -> NDArray[np.int64]:
-        return np.empty(0, dtype=np.int64)
-
-    @property
-    def _released_names(self) -> Sequence[Any]:
-        return self.space.words
-
-    @abstractmethod
-    def _read_release(self, released: Any, masks: Any) -> tuple[ReleasedWords, bool]:
-        """Look up the words of a release, which may be a single text."""
+        return _later("verify.posterior", "posterior")(self, released, prior, k, masks)
 
     @property
     def config(self) -> PrivatizerConfig:
         """All decisions but the seed, as they are stored.
 
         Raises:
-            InvalidValueError: If the space, or another part, is in memory only.
+            InvalidValueError: If the space, or another part, is in memory only, or the mechanism is
+                one of another paper.
         """
         mechanism = self.mechanism
+        require_one_of(MECHANISMS, mechanism=mechanism.name)
         return PrivatizerConfig(
             space=self._reference(),
             mechanism=mechanism.name,
@@ -539,6 +509,11 @@ class Privatizer(SetOnce, Publishable, Shown):
             )
 
 
+def _later(module: str, name: str) -> Any:
+    """Return a function of a room above, which methods call: the only way up there is."""
+    return getattr(import_module(f"hf_dxprivacy.{module}"), name)
+
+
 def _check_arguments(privatizer: type, mechanism: object, options: Mapping[str, Any]) -> None:
     """Refuse a misspelt mechanism or argument, with the nearest name there is."""
     if isinstance(mechanism, Real):
@@ -553,7 +528,8 @@ def _check_arguments(privatizer: type, mechanism: object, options: Mapping[str, 
         hint = f"; did you mean {_ALIASES.get(near[0], near[0])!r}?" if near else ""
         choices = ", ".join(map(repr, MECHANISMS))
         raise InvalidValueError(
-            f"expected mechanism to be one of {choices}; got mechanism={mechanism!r}{hint}"
+            f"expected mechanism to be one of {choices}; got mechanism={mechanism!r}{hint}; those "
+            "of other papers are classes of hf_dxprivacy.evaluation.PEERS, to pass ready-made"
         )
     own = MECHANISMS[mechanism].options
     # Whether a mechanism has a use for an index is its own to say.

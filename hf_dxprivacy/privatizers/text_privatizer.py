@@ -29,16 +29,10 @@ from hf_dxprivacy.privatizers.disclosures import EQUAL_ROWS, of_fits, of_nested,
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
 from hf_dxprivacy.privatizers.nested import TextPath, agree, flat, joined_masks
 from hf_dxprivacy.privatizers.privatizer import NOT_LOCAL, Privatizer
-from hf_dxprivacy.publishing.released_words import (
-    ReleasedWords,
-    kept_rows,
-    read_words,
-    require_texts,
-)
-from hf_dxprivacy.slots import Selector
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import Cell, RowReader, is_missing, stop_words
 from hf_dxprivacy.text.segmenters import WORDS, identity
+from hf_dxprivacy.text.selector import Selector
 from hf_dxprivacy.text.shapes import UNIFORMS, render
 
 logger = logging.getLogger(__name__)
@@ -240,35 +234,6 @@ class DxPrivatizer(Privatizer):
         own = {"stopwords": sorted(self.stopwords), "oov": self.oov, "case": self.case}
         split = {} if self.segmenter == WORDS else {"segmenter": self.segmenter}
         return self._column_settings() | own | split
-
-    # The posterior of a release
-
-    _zipf = True
-
-    @property
-    def _unknown_is_drawn(self) -> bool:  # type: ignore[override]
-        return self.oov == "centroid"
-
-    @property
-    def _kept_rows(self) -> NDArray[np.int64]:
-        return kept_rows(self.space, self.stopwords)
-
-    def _read_release(self, released: Any, masks: Any) -> tuple[ReleasedWords, bool]:
-        if (self._selector is None) != (masks is None):
-            raise InvalidValueError(
-                "expected masks= with a privatizer of slots, and with no other: the column that "
-                "mask_column= names says which words of a release are of slots"
-            )
-        cells, single = require_texts(released)
-        if self.segmenter != WORDS and any(isinstance(cell, str) for cell in cells):
-            raise InvalidValueError(
-                f"the words of a text that was split by {self.segmenter} touch, so that the "
-                "release does not show which they are; release lists of tokens, and hand over these"
-            )
-        rows = RowIds().read(cells, "released", self._reader.read)
-        masks = [masks] if single and masks is not None else masks
-        own = self.stopwords, self.oov, self.case
-        return read_words(rows, self.space, masks, *own), single
 
     # Rows in, rows out
 

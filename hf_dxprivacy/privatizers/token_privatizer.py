@@ -28,13 +28,12 @@ from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow, co
 from hf_dxprivacy.privatizers.disclosures import EQUAL_ROWS, of_tokens
 from hf_dxprivacy.privatizers.keyed_noise import noise_source
 from hf_dxprivacy.privatizers.privatizer import Privatizer
-from hf_dxprivacy.publishing.released_words import ReleasedWords
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import TokenVocabulary, token_vocabulary
 
 # Rows of the space for tokens that are none: out of vocabulary, or not perturbed.
 _OUTSIDE = -1
-_KEPT = -2
+KEPT = -2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,8 +52,8 @@ class EncodedTokens(EncodedColumn):
     ) -> "EncodedTokens":
         """Look up token ids in a table of their rows of the space."""
         offsets = [*accumulate((0 if row is None else len(row) for row in rows), initial=0)]
-        ids = table[_joined(rows)].astype(np.int64)
-        return cls(name, row_ids, offsets, ids, ids != _KEPT, rows)
+        ids = table[joined(rows)].astype(np.int64)
+        return cls(name, row_ids, offsets, ids, ids != KEPT, rows)
 
     def contents(self) -> Iterator[Sequence[str]]:
         """Return for each row its ids."""
@@ -71,14 +70,15 @@ class EncodedTokens(EncodedColumn):
 
     def decode(self, outputs: Ids, tokens: Ids) -> list[Ids | None]:
         """Return the released rows, given the outputs and the token of each row of the space."""
-        released = _joined(self.rows)
+        released = joined(self.rows)
         released[self.perturbed] = tokens[outputs]
         parts = np.split(released, self.offsets[1:])[:-1]
         pairs = zip(self.rows, parts, strict=True)
         return [None if row is None else part for row, part in pairs]
 
 
-def _joined(rows: Sequence[Ids | None]) -> Ids:
+def joined(rows: Sequence[Ids | None]) -> Ids:
+    """Return the ids of all rows in one array."""
     # The empty array is for a batch without rows.
     return np.concatenate([np.empty(0, np.int64), *(row for row in rows if row is not None)])
 
@@ -161,9 +161,9 @@ class TokenPrivatizer(Privatizer):
                 "EmbeddingSpace.from_transformers and subwords=True, from the model that the "
                 "tokenizer belongs to"
             )
-        # For each token its row of the space, `_OUTSIDE` or `_KEPT`.
+        # For each token its row of the space, `_OUTSIDE` or `KEPT`.
         self._rows = np.full(max(vocabulary.strings) + 1, _OUTSIDE, dtype=np.int32)
-        self._rows[sorted(vocabulary.special - {vocabulary.unknown})] = _KEPT
+        self._rows[sorted(vocabulary.special - {vocabulary.unknown})] = KEPT
         self._rows[[ordinary[word] for word in self.space.words]] = np.arange(len(self.space))
         name = getattr(tokenizer, "name_or_path", "")
         if name and Path(name).is_dir():
@@ -284,21 +284,6 @@ class TokenPrivatizer(Privatizer):
             released = self._privatized([token_ids], RowIds())[0]
             return token_vocabulary.row_like(released, token_ids)
         return token_vocabulary.like(self._privatized(token_ids, RowIds()), token_ids)
-
-    @property
-    def _released_names(self) -> Sequence[int]:
-        return [*map(int, self._tokens)]
-
-    def _read_release(self, released: Any, masks: Any) -> tuple[ReleasedWords, bool]:
-        """See base class; special tokens are kept, and of the others only those of the space."""
-        if masks is not None:
-            raise InvalidValueError("masks= is for a SlotPrivatizer, got it with token ids")
-        single = token_vocabulary.is_row(released)
-        read = partial(token_vocabulary.read_row, size=len(self._rows))
-        rows = RowIds().read([released] if single else released, self.ids_column, read)
-        ids = self._rows[_joined(rows)].astype(np.int64)
-        shown = [None if row is None else row.tolist() for row in rows]
-        return ReleasedWords(shown, ids, np.where(ids == _KEPT, 1.0, np.nan)), single
 
     def _privatized(self, cells: Any, row_ids: RowIds) -> list[Ids | None]:
         size = len(self._rows)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, a_kind
 from hf_dxprivacy.hub import cards, is_builtin
-from hf_dxprivacy.privatizers.fingerprint import D, strip_traces
 from hf_dxprivacy.privatizers.nested import (
     EACH,
     Left,
@@ -29,6 +28,8 @@ from hf_dxprivacy.publishing.released_dataset import (
     Part,
     require_released,
 )
+from hf_dxprivacy.publishing.released_words import read_release, released_names
+from hf_dxprivacy.publishing.traces import D, strip_traces
 from hf_dxprivacy.text import plain_apostrophes
 from hf_dxprivacy.text.refill import masked
 from hf_dxprivacy.text.segmenters import WORDS
@@ -219,7 +220,7 @@ def _require_plausible(privatizer: "Privatizer", name: str, path: str, rows: "Da
     if not plain and any(isinstance(cell, str) for cell in cells):
         # Words that touch do not show what they were.
         return
-    names = privatizer._released_names
+    names = released_names(privatizer)
     own: list[Any] = [names[at] for at in range(0, len(names), -(-len(names) // LOOKED_AT))]
     own = own if plain and isinstance(own[0], str) else [[token] for token in own]
     allowed = FOREIGN_SHARE + 2 * float(np.mean(_foreign(privatizer, own, [None] * len(own))))
@@ -279,7 +280,7 @@ def _foreign(
         of_rows = [known.get(label, ()) for label in labels]
         pairs = zip(rows, of_rows, strict=True)
         return np.array([same(text) not in of for row, of in pairs for text in row], np.bool_)
-    words, _ = privatizer._read_release(cells, None)
+    words, _ = read_release(privatizer, cells, None)
     unknown = words.ids < 0
     if getattr(privatizer, "case", "") == "lower":
         # In other letters than those of the vocabulary, which stop words keep.

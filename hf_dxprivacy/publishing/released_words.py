@@ -1,37 +1,25 @@
-"""For each released word the probability that it is the original, from the release alone."""
+"""A release read back: the outputs of the mechanism that its words may be."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any, NamedTuple
+from functools import partial, singledispatch
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.mechanisms.base import Reals
-from hf_dxprivacy.privatizers.batch import Case, Ids, Mask, OutOfVocabulary
+from hf_dxprivacy.privatizers.batch import Case, Ids, Mask, OutOfVocabulary, RowIds
+from hf_dxprivacy.privatizers.privatizer import Privatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.privatizers.token_privatizer import KEPT, TokenPrivatizer, joined
+from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
-from hf_dxprivacy.text import Row, TextRow, plain_apostrophes
+from hf_dxprivacy.text import Row, TextRow, plain_apostrophes, token_vocabulary
+from hf_dxprivacy.text.segmenters import WORDS
 from hf_dxprivacy.text.shapes import chances, is_rendered
-from hf_dxprivacy.verify.posterior import PosteriorLaw, largest
-
-
-class WordPosterior(NamedTuple):
-    """What a released word says of the word that it came from.
-
-    Attributes:
-        word: As it was released: a word, the id of a token, or a sentence.
-        probability: That the original was the same word. 1.0 for words that are released as they
-            are, 0.0 for random words of a shape (numbers, names), which are drawn afresh; None for
-            what this privatizer does not release.
-        originals: The likeliest originals with their probabilities, if they were asked for.
-    """
-
-    word: Any
-    probability: float | None
-    originals: tuple[tuple[Any, float], ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,43 +39,83 @@ class ReleasedWords:
     known: Reals
     ways: Mapping[Any, Mapping[int, float]] = field(default_factory=dict)
 
-    def posteriors(
-        self, law: PosteriorLaw, names: Sequence[Any], k: int
-    ) -> list[list[WordPosterior] | None]:
-        """Return for each row what its words say.
 
-        Args:
-            law: Of the mechanism, under the prior.
-            names: (V,) what stands for each row of the space in a release.
-            k: How many originals to name.
-        """
-        shares, drawn = self.known.copy(), (self.ids >= 0) & (self.known != 1.0)
-        own = drawn & np.isnan(self.known)
-        shares[own] = law.unchanged(self.ids[own])
-        originals: list[tuple[tuple[Any, float], ...]] = [()] * len(shares)
-        if k:
-            best, likely = law.originals(self.ids[drawn], k)
-            for at, rows, found in zip(np.flatnonzero(drawn), best, likely, strict=True):
-                pairs = zip(rows.tolist(), found.tolist(), strict=True)
-                originals[at] = tuple((names[row], share) for row, share in pairs if share > 0.0)
-        mixed = {word: law.of_mixture(ways) for word, ways in self.ways.items()}
-        words = [word for row in self.rows for word in row or ()] if mixed else []
-        for place, word in enumerate(words):
-            if word in mixed and drawn[place]:
-                joint = mixed[word]
-                shares[place] = joint[self.ids[place]] if own[place] else shares[place]
-                likeliest = largest(joint[None], min(k, len(joint)))[0].tolist() if k else []
-                named = ((names[row], float(joint[row])) for row in likeliest)
-                originals[place] = tuple(pair for pair in named if pair[1] > 0.0)
-        values = [None if math.isnan(share) else share for share in shares.tolist()]
-        lengths = [len(row or ()) for row in self.rows]
-        starts = pairwise(np.cumsum([0, *lengths]).tolist())
-        return [
-            None
-            if row is None
-            else [*map(WordPosterior, row, values[start:stop], originals[start:stop])]
-            for row, (start, stop) in zip(self.rows, starts, strict=True)
-        ]
+@singledispatch
+def read_release(privatizer: Privatizer, released: Any, masks: Any) -> tuple[ReleasedWords, bool]:
+    """Look up the words of a release, and tell whether it is a single text.
+
+    Args:
+        privatizer: What released it.
+        released: A text or several, lists of tokens, token ids, sentences; None passes through.
+        masks: With a `SlotPrivatizer`, the column that ``mask_column=`` names.
+
+    Raises:
+        InvalidValueError: If the release does not show its words, or masks are missing or too many.
+        InvalidTypeError: If `released` is of the wrong type.
+    """
+    raise InvalidTypeError(f"expected a privatizer, got a {type(privatizer).__name__}")
+
+
+@read_release.register
+def _of_texts(privatizer: DxPrivatizer, released: Any, masks: Any) -> tuple[ReleasedWords, bool]:
+    if (privatizer._selector is None) != (masks is None):
+        raise InvalidValueError(
+            "expected masks= with a privatizer of slots, and with no other: the column that "
+            "mask_column= names says which words of a release are of slots"
+        )
+    cells, single = require_texts(released)
+    if privatizer.segmenter != WORDS and any(isinstance(cell, str) for cell in cells):
+        raise InvalidValueError(
+            f"the words of a text that was split by {privatizer.segmenter} touch, so that the "
+            "release does not show which they are; release lists of tokens, and hand over these"
+        )
+    rows = RowIds().read(cells, "released", privatizer._reader.read)
+    masks = [masks] if single and masks is not None else masks
+    own = privatizer.stopwords, privatizer.oov, privatizer.case
+    return read_words(rows, privatizer.space, masks, *own), single
+
+
+@read_release.register
+def _of_tokens(
+    privatizer: TokenPrivatizer, released: Any, masks: Any
+) -> tuple[ReleasedWords, bool]:
+    """Look up token ids; special ones are kept, and of the others only those of the space."""
+    _require_no_masks(masks, "token ids")
+    single = token_vocabulary.is_row(released)
+    read = partial(token_vocabulary.read_row, size=len(privatizer._rows))
+    rows = RowIds().read([released] if single else released, privatizer.ids_column, read)
+    ids = privatizer._rows[joined(rows)].astype(np.int64)
+    shown = [None if row is None else row.tolist() for row in rows]
+    return ReleasedWords(shown, ids, np.where(ids == KEPT, 1.0, np.nan)), single
+
+
+@read_release.register
+def _of_sentences(
+    privatizer: SentencePrivatizer, released: Any, masks: Any
+) -> tuple[ReleasedWords, bool]:
+    """Look up sentences; the original of an entry is the entry that a text was nearest to."""
+    _require_no_masks(masks, "sentences")
+    if privatizer.label_column is not None:
+        raise InvalidValueError(
+            f"with label_column={privatizer.label_column!r} the law depends on the label of a row: "
+            "ask a SentencePrivatizer over pool.with_label(label), for the rows of each"
+        )
+    cells, single = require_texts(released)
+    rows = RowIds().read(cells, "released", privatizer._pieces)
+    ids = privatizer.space.ids([*chain.from_iterable(row or () for row in rows)])
+    return ReleasedWords(rows, ids, np.full(len(ids), np.nan)), single
+
+
+def _require_no_masks(masks: Any, units: str) -> None:
+    if masks is not None:
+        raise InvalidValueError(f"masks= is for a SlotPrivatizer, got it with {units}")
+
+
+def released_names(privatizer: Privatizer) -> Sequence[Any]:
+    """Return (V,) what stands for each row of the space in a release."""
+    if isinstance(privatizer, TokenPrivatizer):
+        return [*map(int, privatizer._tokens)]
+    return privatizer.space.words
 
 
 def read_words(

@@ -7,7 +7,6 @@ import numpy as np
 
 from hf_dxprivacy.calibration import privacy_statistics
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.evaluation.peer_candidates import PEERS
 from hf_dxprivacy.hub.cards import stored_figures
 from hf_dxprivacy.mechanisms import MECHANISMS, ExactMechanism, Mechanism, create_mechanism
 from hf_dxprivacy.mechanisms.certificate import is_certified
@@ -38,7 +37,7 @@ OWN_STEPS = {
 
 # Their ε is one of another norm, or ignores the space, so that they do not belong into one table
 # with the others.
-LEFT_OUT = ("mahalanobis", "krr", *PEERS)
+LEFT_OUT = ("mahalanobis", "krr")
 
 # Words that mechanisms are measured on: as many as may be, fewer where each takes long.
 MOST_WORDS, FEWEST_WORDS = 50, 10

@@ -22,10 +22,9 @@ from hf_dxprivacy.calibration.statistics import PERCENTILES
 from hf_dxprivacy.calibration.sweep import Sweep
 from hf_dxprivacy.errors import InvalidValueError, require_one_of
 from hf_dxprivacy.hub.cards import COLOURS, OTHER_COLOUR
-from hf_dxprivacy.report.poincare_disk import empty_disk
+from hf_dxprivacy.report.poincare_disk import Lines, empty_disk
 from hf_dxprivacy.results import ORIGINAL, Result, Results
 from hf_dxprivacy.spaces import EmbeddingSpace, metrics
-from hf_dxprivacy.training import Relations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -380,7 +379,7 @@ MIDDLE, OUTPUT, CLASS = "#000000", COLOURS["tem"], COLOURS["laplace"]
 
 
 def draw_word(
-    space: EmbeddingSpace, word: str, outputs: Sequence[str], relations: Relations | None = None
+    space: EmbeddingSpace, word: str, outputs: Sequence[str], relations: Lines | None = None
 ) -> Picture:
     """Draw a word, what it became in some draws, and the classes of all of these.
 

@@ -1,7 +1,7 @@
 """Figure of a space of two dimensions: the Poincaré disk."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,16 +9,27 @@ from numpy.typing import NDArray
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.spaces.space import EmbeddingSpace
-from hf_dxprivacy.training.relations import Relations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+class Lines(Protocol):
+    """Pairs of words to join by lines, such as `training.Relations`.
+
+    Attributes:
+        nodes: The words.
+        pairs: (m, 2) their positions.
+    """
+
+    nodes: tuple[str, ...]
+    pairs: NDArray[np.int64]
+
+
 def draw_disk(
     space: EmbeddingSpace,
     labels: Iterable[str] = (),
-    relations: Relations | None = None,
+    relations: Lines | None = None,
     size: float = 8.0,
 ) -> "Figure":
     """Draw the words of a two-dimensional Poincaré space as dots in the unit disk.

@@ -21,13 +21,13 @@ from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from hf_dxprivacy.privatizers.batch import RowIds, TextCounts
 from hf_dxprivacy.privatizers.budget import PrivacyBudget
 from hf_dxprivacy.privatizers.dataset_formats import DatasetBatch, SingleRow, as_cells, column_names
-from hf_dxprivacy.privatizers.disclosures import EQUAL_ROWS, of_nested, of_sentences
+from hf_dxprivacy.privatizers.disclosures import EQUAL_ROWS, of_nested
 from hf_dxprivacy.privatizers.keyed_noise import Memoize, noise_source
 from hf_dxprivacy.privatizers.nested import TextPath, agree
 from hf_dxprivacy.privatizers.privatizer import Privatizer
-from hf_dxprivacy.publishing.released_words import ReleasedWords, require_texts
 from hf_dxprivacy.sentences import SentencePool, as_label, split_sentences
 from hf_dxprivacy.sentences.encoded_sentences import EncodedSentences, joined
+from hf_dxprivacy.sentences.pool_disclosures import of_sentences
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import is_missing
 from hf_dxprivacy.text.refill import refill as refilled
@@ -264,20 +264,6 @@ class SentencePrivatizer(Privatizer):
         column = self._encode(self.text_columns[0], as_cells(texts), RowIds())
         released = self._release([column])[self.output_columns[0]]
         return released[0] if isinstance(texts, str) else released
-
-    def _read_release(self, released: Any, masks: Any) -> tuple[ReleasedWords, bool]:
-        """See base class; the original of an entry is the entry that a text was nearest to."""
-        if masks is not None:
-            raise InvalidValueError("masks= is for a SlotPrivatizer, got it with sentences")
-        if self.label_column is not None:
-            raise InvalidValueError(
-                f"with label_column={self.label_column!r} the law depends on the label of a row: "
-                "ask a SentencePrivatizer over pool.with_label(label), for the rows of each"
-            )
-        cells, single = require_texts(released)
-        rows = RowIds().read(cells, "released", self._pieces)
-        ids = self.space.ids([*chain.from_iterable(row or () for row in rows)])
-        return ReleasedWords(rows, ids, np.full(len(ids), np.nan)), single
 
     def _encode(
         self,

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.evaluation.peer_candidates import PEERS
 from hf_dxprivacy.mechanisms import ExactMechanism, ExponentialLaw, Hierarchical, RandomizedResponse
 from hf_dxprivacy.mechanisms.exponential import ExponentialMechanism
 from hf_dxprivacy.spaces.hierarchy import Hierarchy
@@ -204,7 +203,7 @@ def _distances(mechanism: ExactMechanism, ids: NDArray[np.int64]) -> Array:
         return np.not_equal(ids[:, None], np.arange(len(mechanism.space))).astype(np.float64)
     if isinstance(mechanism, ExponentialMechanism):
         return np.minimum(mechanism.space.distances(ids), mechanism.radius)
-    if mechanism.name in PEERS:
+    if mechanism.paper is not None:
         pairs = np.repeat(ids, size := len(mechanism.space)), np.tile(np.arange(size), len(ids))
         return mechanism.pair_distances(*pairs).reshape(len(ids), size)
     raise InvalidValueError(

@@ -1,19 +1,31 @@
 """What an output of a mechanism says of its input, under a public prior of the inputs."""
 
-from collections.abc import Mapping
-from typing import Literal
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
+from hf_dxprivacy.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    require_at_least,
+    require_one_of,
+)
+from hf_dxprivacy.hub import is_builtin
 from hf_dxprivacy.mechanisms.base import BLOCK_BYTES, ExponentialLaw, Ids, Mechanism, Reals
+from hf_dxprivacy.privatizers.privatizer import Prior, Privatizer
+from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
+from hf_dxprivacy.publishing.released_words import (
+    ReleasedWords,
+    kept_rows,
+    read_release,
+    released_names,
+)
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import LOOKUP_FORMS
-
-# A named prior, how often each word occurs (words that the space lacks are unknown ones), or the
-# same as numbers, one for each word of the space.
-Prior = Literal["zipf", "uniform"] | Mapping[str, float] | ArrayLike
 
 # Zipf's law after Mandelbrot: the word of rank r, from 0 on, has a frequency ∝ 1/(r + OFFSET).
 OFFSET = 2.7
@@ -187,3 +199,91 @@ def largest(values: Reals, count: int) -> NDArray[np.int64]:
     found = np.argpartition(-values, count - 1, axis=1)[:, :count]
     order = np.argsort(-np.take_along_axis(values, found, axis=1), axis=1, kind="stable")
     return np.take_along_axis(found, order, axis=1)
+
+
+class WordPosterior(NamedTuple):
+    """What a released word says of the word that it came from.
+
+    Attributes:
+        word: As it was released: a word, the id of a token, or a sentence.
+        probability: That the original was the same word. 1.0 for words that are released as they
+            are, 0.0 for random words of a shape (numbers, names), which are drawn afresh; None for
+            what this privatizer does not release.
+        originals: The likeliest originals with their probabilities, if they were asked for.
+    """
+
+    word: Any
+    probability: float | None
+    originals: tuple[tuple[Any, float], ...] = ()
+
+
+def posterior(
+    privatizer: Privatizer, released: Any, prior: Prior | None, k: int, masks: Any
+) -> Any:
+    """Return what each word of a release says of its original; see `Privatizer.posterior`."""
+    require_at_least(0, k=k)
+    law = _law(privatizer, prior)
+    words, single = read_release(privatizer, released, masks)
+    found = _posteriors(words, law, released_names(privatizer), k)
+    return found[0] if single else found
+
+
+def _law(privatizer: Privatizer, prior: Prior | None) -> PosteriorLaw:
+    """Return the law under a prior; those of named priors are kept."""
+    # Rows of token vocabularies and pools are in no order of frequency.
+    of_words = isinstance(privatizer, DxPrivatizer)
+    if prior is None:
+        ordered = of_words and is_builtin(privatizer.space.location or "")
+        prior = "zipf" if ordered else "uniform"
+    laws: dict[str, PosteriorLaw] = vars(privatizer).setdefault("_laws", {})
+    if isinstance(prior, str) and prior in laws:
+        return laws[prior]
+    expected, unknown = frequencies(privatizer.space, prior)
+    kept: Ids | None = None
+    if isinstance(privatizer, DxPrivatizer):
+        unknown *= privatizer.oov == "centroid"
+        kept = kept_rows(privatizer.space, privatizer.stopwords)
+    law = PosteriorLaw(privatizer.mechanism, expected, unknown, kept)
+    if isinstance(prior, str):
+        laws[prior] = law
+    return law
+
+
+def _posteriors(
+    released: ReleasedWords, law: PosteriorLaw, names: Sequence[Any], k: int
+) -> list[list[WordPosterior] | None]:
+    """Return for each row what its words say.
+
+    Args:
+        released: The words.
+        law: Of the mechanism, under the prior.
+        names: (V,) what stands for each row of the space in a release.
+        k: How many originals to name.
+    """
+    shares, drawn = released.known.copy(), (released.ids >= 0) & (released.known != 1.0)
+    own = drawn & np.isnan(released.known)
+    shares[own] = law.unchanged(released.ids[own])
+    originals: list[tuple[tuple[Any, float], ...]] = [()] * len(shares)
+    if k:
+        best, likely = law.originals(released.ids[drawn], k)
+        for at, rows, found in zip(np.flatnonzero(drawn), best, likely, strict=True):
+            pairs = zip(rows.tolist(), found.tolist(), strict=True)
+            originals[at] = tuple((names[row], share) for row, share in pairs if share > 0.0)
+    mixed = {word: law.of_mixture(ways) for word, ways in released.ways.items()}
+    words = [word for row in released.rows for word in row or ()] if mixed else []
+    for place, word in enumerate(words):
+        if word in mixed and drawn[place]:
+            joint = mixed[word]
+            shares[place] = joint[released.ids[place]] if own[place] else shares[place]
+            likeliest = largest(joint[None], min(k, len(joint)))[0].tolist() if k else []
+            named = ((names[row], float(joint[row])) for row in likeliest)
+            originals[place] = tuple(pair for pair in named if pair[1] > 0.0)
+    values = [None if math.isnan(share) else share for share in shares.tolist()]
+    lengths = [len(row or ()) for row in released.rows]
+    starts = pairwise(np.cumsum([0, *lengths]).tolist())
+    return [
+        None
+        if row is None
+        else [*map(WordPosterior, row, values[start:stop], originals[start:stop])]
+        for row, (start, stop) in zip(released.rows, starts, strict=True)
+    ]

@@ -8,7 +8,7 @@ import pytest
 
 from hf_dxprivacy.evaluation.peer_candidates import PEERS, CusText, SynTF, TruncatedGumbel
 from hf_dxprivacy.evaluation.peers import Diffractor, SanText, Vickrey
-from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
+from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.verify import verify_guarantee
 from peer_laws import (
@@ -185,7 +185,7 @@ def test_the_claim_of_truncated_gumbel_is_not_met(space: EmbeddingSpace) -> None
 
 @pytest.mark.parametrize("name", PEERS)
 def test_the_audit_passes_what_is_stated(space: EmbeddingSpace, name: str) -> None:
-    mechanism = create_mechanism(name, space, 100.0 if name == "truncated-gumbel" else 2.0)
+    mechanism = PEERS[name](space, 100.0 if name == "truncated-gumbel" else 2.0)
     found = verify_guarantee(mechanism, draws=200_000, inputs=60, rng=np.random.default_rng(0))
     assert found.passed, found
     assert found.method == ("sampling" if name == "vickrey" else "exact")
@@ -195,7 +195,7 @@ def test_the_audit_passes_what_is_stated(space: EmbeddingSpace, name: str) -> No
 
 @pytest.mark.parametrize("name", [name for name in PEERS if name != "vickrey"])
 def test_a_smaller_level_than_the_true_one_does_not_pass(space: EmbeddingSpace, name: str) -> None:
-    mechanism = create_mechanism(name, space, 100.0 if name == "truncated-gumbel" else 2.0)
+    mechanism = PEERS[name](space, 100.0 if name == "truncated-gumbel" else 2.0)
     claim = {"santext": 0.5, "diffractor": 0.3}.get(name, 0.6)
 
     class Claims(type(mechanism)):  # type: ignore[misc]

@@ -156,9 +156,9 @@ def peers() -> Iterator[Case]:
     ids = np.append(np.arange(0, len(space), 10), [-1, -1])
     for name in PEERS:
         law = Law(name, name, 300.0 if name == "truncated-gumbel" else 2.0, {})
-        mechanism = MECHANISMS[name](space, law.epsilon)
+        mechanism = PEERS[name](space, law.epsilon)
         yield f"{name}/sample", mechanism.sample(ids, _rng())
-        seeded = privatizer(space, law, seed=SEED)
+        seeded = DxPrivatizer(space, mechanism, seed=SEED)
         yield f"{name}/text", seeded({"text": texts(space)}, list(range(9)))
         yield f"{name}/guarantee", rounded(str(seeded.guarantee)).split("\n")
         yield f"{name}/numbers", _figures(seeded.guarantee.to_dict())

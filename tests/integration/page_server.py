@@ -1,4 +1,4 @@
-"""The demo page, with its tools, as a process that can be asked what it still holds of a text.
+"""The demo page as a process that can be asked what it still holds of a text.
 
 For every line on standard input it prints how many objects in memory hold that text.
 """
@@ -7,7 +7,6 @@ import gc
 import sys
 from collections.abc import Iterator
 
-from hf_dxprivacy.integrations.mcp import add_tools
 from hf_dxprivacy.page.demo import demo_page, serve
 
 
@@ -32,7 +31,6 @@ def _strings(held: object) -> Iterator[str]:
 def main() -> None:
     """Serve the page at the port that is named first, with the spaces after it, and answer."""
     page = demo_page(sys.argv[2:])
-    add_tools(page)
     print(serve(page, port=int(sys.argv[1])), flush=True)
     for line in sys.stdin:
         # The line itself is held by this frame alone, which is no container.

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hf_dxprivacy.evaluation.peer_candidates import TruncatedGumbel
+from hf_dxprivacy.evaluation.peer_candidates import PEERS, TruncatedGumbel
 from hf_dxprivacy.evaluation.peers import Vickrey
-from hf_dxprivacy.mechanisms import ExactMechanism, create_mechanism
+from hf_dxprivacy.mechanisms import ExactMechanism
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
 from laws import RejectedError, check_frequencies
@@ -27,7 +27,7 @@ LAWS = [
 @pytest.mark.parametrize(("name", "epsilon"), LAWS)
 def test_draws_follow_the_law(name: str, epsilon: float, euclidean_space: EmbeddingSpace) -> None:
     space = euclidean_space.build_hierarchy(progress=False)
-    mechanism = create_mechanism(name, space, epsilon)
+    mechanism = PEERS[name](space, epsilon)
     assert isinstance(mechanism, ExactMechanism)
     rng = keyed_generator(1)
     ids = rng.permutation(np.repeat(INPUTS, DRAWS))

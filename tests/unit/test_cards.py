@@ -391,7 +391,6 @@ def test_card_of_a_privatizer(privatizer: DxPrivatizer, tmp_path: Path) -> None:
     [
         ("tem", "at the centroid of the space"),
         ("krr", "which becomes any word of the space with the same probability"),
-        ("diffractor", "which is taken for the word nearest to the centroid of the space"),
     ],
 )
 def test_a_card_and_its_guarantee_agree_on_unknown_words(

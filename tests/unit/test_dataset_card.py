@@ -25,6 +25,7 @@ from hf_dxprivacy import (
     TokenPrivatizer,
 )
 from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.evaluation.peer_candidates import CusText
 from hf_dxprivacy.integrations.redaction import RedactingPrivatizer
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.publishing import ReleasedDataset
@@ -433,7 +434,8 @@ def test_chats_and_tokens_of_a_data_set() -> None:
 
 
 def test_a_mechanism_without_a_finite_guarantee_is_said_first() -> None:
-    card = DxPrivatizer(space(), "custext", 1.0, k=3).dataset_card(["text"])
+    words = space()
+    card = DxPrivatizer(words, CusText(words, 1.0, k=3)).dataset_card(["text"])
     first = str(card).partition("## Load")[0]
     assert "\n> **WARNING: no finite guarantee between words of different clusters" in first
     assert header(card)["dx_privacy"]["ldp_epsilon"] is None

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hf_dxprivacy import DxPrivatizer, SentencePrivatizer, SlotPrivatizer
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
+from hf_dxprivacy.evaluation.peer_candidates import CusText
 from hf_dxprivacy.guarantee import (
     ALWAYS,
     WORD,
@@ -82,7 +83,7 @@ def test_printed_factors_hold(epsilon: float) -> None:
 
 
 def test_plain_lines_say_where_there_is_no_bound(euclidean_space: EmbeddingSpace) -> None:
-    near, any_two, _ = create_mechanism("custext", euclidean_space, 2.0, k=5).guarantee.plain
+    near, any_two, _ = CusText(euclidean_space, 2.0, k=5).guarantee.plain
     assert "its nearest neighbour by a factor of at most 7.4, against the 10th nearest " in near
     assert near.endswith("without any bound (at the median distance).")
     assert "any two words change without any bound (no pure local DP)" in any_two

@@ -13,8 +13,7 @@ import pytest
 
 from hf_dxprivacy import DxPrivatizer
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
-from hf_dxprivacy.evaluation import NgramModel
-from hf_dxprivacy.evaluation import perplexity as readability
+from hf_dxprivacy.evaluation import NgramModel, readability
 from hf_dxprivacy.evaluation.perplexity import FILE, OTHER, STEP, read_words
 from hf_dxprivacy.mechanisms import Mechanism, create_mechanism
 from hf_dxprivacy.spaces import EmbeddingSpace

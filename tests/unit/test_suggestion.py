@@ -310,8 +310,6 @@ def test_local_bounds_that_no_epsilon_or_every_one_has(
     assert create_mechanism("hyperbolic", poincare_space, found).local_epsilon <= 1.01 * least
     with pytest.raises(InvalidValueError, match=r"no ε has a local bound of 0\.5"):
         epsilon_for_local_bound(poincare_space, "hyperbolic", 0.5, noise="lebesgue")
-    with pytest.raises(InvalidValueError, match="for 'custext' on this space: it has no finite"):
-        epsilon_for_local_bound(euclidean_space, "custext", 5.0)
     with pytest.raises(InvalidValueError, match="needs a space with a tree"):
         epsilon_for_local_bound(euclidean_space, "hierarchical", 5.0)
     with pytest.raises(InvalidValueError, match="expected local_epsilon > 0 and finite"):
