@@ -28,7 +28,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import common
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
-from hf_dxprivacy.evaluation.versions import random_words
+from hf_dxprivacy.evaluation.task_versions import random_words
 from hf_dxprivacy.results import mean_interval
 from hf_dxprivacy.sentences import TransformersEncoder
 from released_words import lower, words_of

@@ -28,6 +28,16 @@ if TYPE_CHECKING:
         reconstruction,
     )
     from hf_dxprivacy.evaluation.shadow import membership_inference, user_audit
+    from hf_dxprivacy.evaluation.task_versions import (
+        BASELINES,
+        RANDOM,
+        SELECTORS,
+        Version,
+        make_privatizer,
+        make_selector,
+        random_words,
+        versions,
+    )
     from hf_dxprivacy.evaluation.tasks import (
         SPLITS,
         TEXT_COLUMNS,
@@ -38,16 +48,6 @@ if TYPE_CHECKING:
         read_parts,
         read_task,
         thinned,
-    )
-    from hf_dxprivacy.evaluation.versions import (
-        BASELINES,
-        RANDOM,
-        SELECTORS,
-        Version,
-        make_privatizer,
-        make_selector,
-        random_words,
-        versions,
     )
 
 # Imported when they are first asked for: an attack needs no comparison.
@@ -102,7 +102,7 @@ _MODULES = {
         "read_task",
         "thinned",
     ),
-    "versions": (
+    "task_versions": (
         "BASELINES",
         "RANDOM",
         "SELECTORS",

@@ -124,7 +124,9 @@ def _unchecked(guarantee: PrivacyGuarantee, mechanism: Mechanism) -> tuple[str, 
 
 
 def _known_kind(mechanism: Mechanism) -> type[Mechanism] | None:
-    return next((k for k in type(mechanism).__mro__ if k in MECHANISMS.values()), None)
+    # One of another paper may have a metric of its own.
+    kinds = type(mechanism).__mro__ if mechanism.paper is None else ()
+    return next((kind for kind in kinds if kind in MECHANISMS.values()), None)
 
 
 def _has_level(mechanism: Mechanism) -> TypeGuard[CalibratedExponential | Hierarchical]:

@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 from hf_dxprivacy import DxPrivatizer, SentencePrivatizer, SlotPrivatizer, TokenPrivatizer
+from hf_dxprivacy.evaluation.peer_candidates import CusText
 from hf_dxprivacy.guarantee import (
     ENTRY,
     TOKEN,
@@ -65,7 +66,7 @@ def all_guarantees(space: EmbeddingSpace, pool: SentencePool) -> list[PrivacyGua
     made = [
         DxPrivatizer(space, "tem", 2.0, seed=SEEDS[0], case="preserve", stopwords={"we"}),
         DxPrivatizer(space, "tem", 2.0, oov="keep", **chat),
-        DxPrivatizer(space, "custext", 2.0, oov="drop", **key),
+        DxPrivatizer(space, CusText(space, 2.0), oov="drop", **key),
         SlotPrivatizer(space, "tem", 2.0, selector=TagColumnSelector("tags")),
         SlotPrivatizer(space, "tem", 2.0, selector=~ContentWordSelector()),
         SentencePrivatizer(pool, epsilon=1.0, unit="sentence", **key),
@@ -149,7 +150,7 @@ def test_cards_of_earlier_reports_sort_the_same_sentences(
 ) -> None:
     """Reports of 0.2 and 0.3 have sentences only."""
     made = [
-        DxPrivatizer(space, "custext", 2.0, oov="keep"),
+        DxPrivatizer(space, CusText(space, 2.0), oov="keep"),
         DxPrivatizer(space, "tem", 2.0, seed=SEEDS[0]),
         SentencePrivatizer(pool, epsilon=1.0, memoize="row", key=KEYS[0]),
     ]

@@ -1,6 +1,6 @@
 """The package stays as small, and its paths as short, as they were once made.
 
-A feature that needs more raises a limit in the commit that adds it, and says why beside it.
+The limits may fall and never rise: a feature that needs room finds it by taking weight away.
 """
 
 import re
@@ -13,31 +13,32 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HOUSE = runpy.run_path(str(ROOT / "scripts" / "house.py"))
 
-# Figure of scripts/house.py: the most it may be.
+# Figure of scripts/house.py: the most it may be; the goal for the features of version 0.4.
 LIMITS = {
-    # Goal: 20,000 for the features of version 0.2. Since then trees, shapes, "hierarchical" and
-    # "krr" took 1,700, whole sentences 2,600, the comparison 2,000, claims of other programs and
-    # readability 900, mechanisms of other papers 750, posteriors 700, chats 550, the page 600,
-    # adapters for other tools 1,150, released datasets 1,000, the faces of the command line 550,
-    # counted pairs and other languages 500, checks of what a card certifies and of what a
-    # user may mistake 500.
-    "lines": 37_400,
-    "core lines": 18_200,  # goal: 9,000, without these
-    "core modules": 84,  # goal: 60
-    "entries": 27,  # with adapters for other tools, and how results show in a notebook
-    "layers": 9,  # the comparison reads audits and reports, and is above them
+    "lines": 38_850,  # goal: 34,500
+    "lines without satellites": 29_900,  # goal: 25,500
+    "core lines": 15_300,  # goal: 13,700
+    "core modules": 73,  # goal: 66
+    "ten lines, lines": 13_800,  # goal: 9,000
+    "ten lines, modules": 63,  # goal: 45
+    "probes of privatizers": 16,  # goal: 0
+    "circles": 4,  # goal: 0
     "exemptions": 0,
-    "repeated names": 0,
+    "repeated names": 1,  # hf_dxprivacy.audit, which says for one version where its names are
 }
+# One for so many lines of code, at least.
+LINES_A_RAISE = 43  # goal: 55
 
 # Distinct functions and modules that a call goes through once it is warm. Draws are fresh, so that
 # a rare path may add a function.
 PATH_LIMITS = {
-    "privatizer(batch)": (50, 13),  # 41, 12 if no bound fails to decide; goal: 45, 8
-    "from_pretrained": (72, 21),  # nearly all of them check what is loaded; goal: 40, 12
-    "hf-dxprivacy privatize": (290, 40),  # with what is said of the run; goal: 120, 20
-    "suggest_epsilon": (70, 16),
-    "save_pretrained": (66, 17),  # a reference to the space is made by a module of its own
+    "privatizer(batch)": (44, 12),  # goal: 42, 10
+    "privatizer(batch), seeded": (60, 13),  # goal: 60, 12
+    "SentencePrivatizer(batch)": (62, 17),  # goal: 50, 13
+    "load a space": (77, 21),  # goal: 50, 15; nearly all of them check what is loaded
+    "load a privatizer": (128, 27),  # goal: 80, 18
+    "hf-dxprivacy privatize": (252, 38),  # goal: 150, 22
+    "save a privatizer": (70, 18),
 }
 
 
@@ -54,6 +55,10 @@ def test_the_package_is_within_its_limits(figures: dict[str, Any], figure: str) 
     assert 0 <= count <= LIMITS[figure], f"{figure}: {found}"
 
 
+def test_errors_are_raised_where_somebody_meets_them(figures: dict[str, Any]) -> None:
+    assert figures["code lines per raise"] >= LINES_A_RAISE
+
+
 @pytest.mark.parametrize("job", PATH_LIMITS)
 def test_paths_are_within_their_limits(figures: dict[str, Any], job: str) -> None:
     functions, modules = PATH_LIMITS[job]
@@ -63,19 +68,30 @@ def test_paths_are_within_their_limits(figures: dict[str, Any], job: str) -> Non
 
 
 def test_rooms_add_up(figures: dict[str, Any]) -> None:
-    rooms = figures["rooms"].values()
-    assert sum(room["lines"] for room in rooms) == figures["lines"] > figures["core lines"]
-    assert sum(room["files"] for room in rooms) == figures["modules"] > figures["core modules"]
+    rooms = figures["rooms"]
+    around = sum(room["lines"] for room in rooms.values())
+    assert around == figures["lines"] > figures["lines without satellites"] > figures["core lines"]
+    assert around - figures["lines without satellites"] == sum(
+        rooms[name]["lines"] for name in HOUSE["SATELLITES"]
+    )
 
 
-def test_a_path_is_counted_by_functions_and_modules(figures: dict[str, Any]) -> None:
+def test_a_path_is_counted_by_functions_and_modules() -> None:
     from hf_dxprivacy import EmbeddingSpace
 
     space = EmbeddingSpace.from_pretrained("wordnet-gloss")
     found = HOUSE["traced"](lambda: [space.words, "soup" in space, "lamp" in space])
-    assert 1 <= found["modules"] <= found["functions"] <= found["switches"] + found["functions"]
+    assert 1 <= found["modules"] <= found["functions"]
     assert found == HOUSE["traced"](lambda: [space.words, "soup" in space, "lamp" in space])
     assert HOUSE["traced"](lambda: sorted([3, 1]))["functions"] == 0
+
+
+def test_nothing_but_the_command_line_loads_a_satellite() -> None:
+    """The contract forbids imports upward; this one looks at what the command line loads itself."""
+    rooms = tuple(f"hf_dxprivacy.{name}" for name in HOUSE["SATELLITES"])
+    loaded = HOUSE["imports"]()
+    below = {module for module in loaded if not module.startswith((*rooms, "hf_dxprivacy.cli"))}
+    assert not {m for m in below for found in loaded[m] if found.startswith(rooms)}
 
 
 def test_the_map_of_contributing_is_the_import_contract() -> None:

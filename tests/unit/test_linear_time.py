@@ -29,6 +29,7 @@ from hf_dxprivacy.sentences.projection import encode_blocks
 from hf_dxprivacy.slots.ngram_tree import fold
 from hf_dxprivacy.text import segmentation, segmenters, shapes, slurs, stopwords
 from hf_dxprivacy.text.refill import masked, refill
+from hf_dxprivacy.text.selector import ContentWordSelector
 from small_pools import small_pool, small_words
 
 # Runs of one character of each class, and of what some careless rule tries in many ways.
@@ -117,6 +118,9 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     ],
     "shapes.is_rendered": lambda t: shapes.is_rendered(t, shapes.SHAPES, any_case=True),
     "shapes.chances": lambda t: shapes.chances(t, shapes.SHAPES),
+    "shapes.seems_name": shapes.seems_name,
+    "selector.ContentWordSelector.masks": lambda t: ContentWordSelector().masks([[t]]),
+    "slurs.is_harsh": slurs.is_harsh,
     "slurs.is_slur": lambda t: [slurs.is_slur(t), slurs.is_slur(t + ".")],
     "stopwords.stop_words": lambda t: stopwords.stop_words([t]),
     "refill.refill": lambda t: refill(t, np.random.default_rng(0)),
@@ -133,11 +137,13 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "pool.SentencePool.coverage": lambda t: POOL.coverage([t]),
     "projection.encode_blocks": lambda t: encode_blocks(WordEncoder(WORDS), [t]),
 }
-# Of no text: names, labels, shapes and files; of makers of pools, which clean and encode, and of
-# the encoders of other libraries.
+# Of no text: words, names, labels, shapes, files; of makers of pools, which clean and encode, and
+# of the encoders of other libraries.
 OTHERS = {
     *("segmenters.identity", "segmenters.splitter", "segmentation.is_missing", "shapes.render"),
     *("cleaning.lines_of", "cleaning.cells_of", "labels.as_label", "labels.labelled_texts"),
+    *("selector.Selector.masks", "selector.ShareSelector.masks", "pool.SentencePool.without"),
+    *("encoded_sentences.joined", "encoded_sentences.EncodedSentences.encode"),
     *("labels.rows_of_label", "labels.label_arrays", "labels.stored_labels", "pool.is_pool"),
     *(f"pool.SentencePool.{name}" for name in ("from_sentences", "union", "with_label", "read")),
     *(f"pool.SentencePool.{name}" for name in ("from_dataset", "from_file", "from_pretrained")),

@@ -70,7 +70,8 @@ def test_distances_are_those_of_the_space(euclidean_space: EmbeddingSpace) -> No
     ranks, medians = axes.lines[0].get_data()
     assert list(ranks) == [1, 2, 5, 10, 20, 50, 100, 200]
     known = euclidean_space.neighbour_distances([1, 10, 100])
-    np.testing.assert_allclose([medians[0], medians[3], medians[6]], list(known.values()))
+    # The space states them rounded up, to digits that all processors share.
+    np.testing.assert_allclose([medians[0], medians[3], medians[6]], [*known.values()], rtol=1e-6)
     assert axes.get_ylabel() == "Euclidean distance"
 
 
