@@ -48,12 +48,13 @@ KEY = bytes(range(64))
 
 PUBLIC = (
     "hf_dxprivacy",
-    "hf_dxprivacy.audit",
+    "hf_dxprivacy.evaluation",
     "hf_dxprivacy.calibration",
     "hf_dxprivacy.distributed",
     "hf_dxprivacy.mechanisms",
     "hf_dxprivacy.slots",
     "hf_dxprivacy.training",
+    "hf_dxprivacy.verify",
 )
 
 Case = tuple[str, Any]
