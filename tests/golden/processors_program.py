@@ -7,12 +7,11 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from tokenizers import Tokenizer, models
 
 from golden_cases import KEY, SEED, SPECIAL, Case, digest, privatizer, selectors
-from golden_files import _save
+from golden_files import _save, without_folder
 from golden_spaces import Law, euclidean_space, laws, poincare_space, texts
 from hf_dxprivacy import (
     DxPrivatizer,
@@ -22,7 +21,7 @@ from hf_dxprivacy import (
     SlotPrivatizer,
     TokenPrivatizer,
 )
-from hf_dxprivacy.evaluation.peer_candidates import PEERS
+from hf_dxprivacy.evaluation.peer_candidates import PEERS, kind_of
 from hf_dxprivacy.mechanisms import MECHANISMS
 
 # Built-in spaces of real vectors, in which words are drawn for many words.
@@ -37,15 +36,15 @@ REAL = (
 def released(name: str, space: EmbeddingSpace, law: Law) -> Iterator[Case]:
     """Yield what each privatizer releases by one law."""
     cells, where = texts(space), f"{name}/{law.label}"
-    yield f"{where}/texts", privatizer(space, law, seed=SEED)({"text": cells})
-    yield f"{where}/memoized", privatizer(space, law, memoize="row", key=KEY)({"text": cells})
-    made: dict[str, Any] = {"mechanism": law.name, "epsilon": law.epsilon, **law.options}
+    made = kind_of(law.name)(space, law.epsilon, **law.options)
+    yield f"{where}/texts", DxPrivatizer(space, made, seed=SEED)({"text": cells})
+    yield f"{where}/memoized", DxPrivatizer(space, made, memoize="row", key=KEY)({"text": cells})
     vocabulary = {token: row for row, token in enumerate([*SPECIAL, *space.words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     ids = [[*range(4, 60)], [2, 7, 30, 7, 4, 3, 0]]
-    of_tokens = TokenPrivatizer(space, tokenizer, seed=SEED, **made)
+    of_tokens = TokenPrivatizer(space, tokenizer, made, seed=SEED)
     yield f"{where}/tokens", of_tokens({"input_ids": ids})
-    slots = SlotPrivatizer(space, selector=selectors(space)["content"], seed=SEED, **made)
+    slots = SlotPrivatizer(space, made, selector=selectors(space)["content"], seed=SEED)
     yield f"{where}/slots", slots({"text": cells})
 
 
@@ -60,7 +59,7 @@ def releases(pool: SentencePool) -> Iterator[Case]:
         "euclidean": (flat, [*laws(flat), *own, *peers]),
         "poincare": (ball, [*laws(ball), *own]),
     }
-    assert {law.name for _, each in asked.values() for law in each} == {*MECHANISMS}
+    assert {law.name for _, each in asked.values() for law in each} == {*MECHANISMS, *PEERS}
     for name, (space, each) in asked.items():
         for law in each:
             yield from released(name, space, law)
@@ -87,7 +86,9 @@ def written() -> Iterator[Case]:
     _save(Path(), euclidean_space.__wrapped__(), poincare_space.__wrapped__())
     for path in sorted(Path().rglob("*")):
         if path.is_file() and path.suffix != ".png":
-            yield str(path), path.read_bytes().replace(str(Path.cwd()).encode(), b"")
+            text = path.read_bytes().decode("utf-8", "surrogateescape")
+            kept = without_folder(text, Path.cwd())
+            yield str(path), kept.encode("utf-8", "surrogateescape")
 
 
 if __name__ == "__main__":

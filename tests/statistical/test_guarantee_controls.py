@@ -233,8 +233,9 @@ class _NearNeighbours(TruncatedExponential):
 class _RewordedLevel(CalibratedExponential):
     """Prints its slope as the level, in other words."""
 
-    def _assumptions(self) -> tuple[str, ...]:
-        return (f"No pair of words needs more than {self.inverse_temperature:.6g} in truth.",)
+    def _disclosures(self, noun: Noun) -> tuple[Disclosure, ...]:
+        text = f"No pair of {noun.many} needs more than {self.inverse_temperature:.6g} in truth."
+        return (Disclosure(text),)
 
 
 _NEIGHBOURS = tuple(f"guarantee.neighbour_epsilon[{k}] is" for k in (1, 10, 100))
