@@ -41,7 +41,7 @@ SCRIPTS = {
     "gpu": "gpu.py",
 }
 LONG_SCRIPTS = {
-    "certification": "certification.py",
+    "certification": "exponential_rows.py --certify --sizes 10000 20000 --epsilons 2",
     "mr_accuracy": "mr_accuracy.py",
     "slots": "slots.py",
     "exponential_lists": "exponential_rows.py --sizes 400000 --listed 400000 --epsilons 2",
