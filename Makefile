@@ -8,17 +8,22 @@ WORKERS := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) * 3 // 2
 # The tests of a file run in one process, in their order; files in that of tests/conftest.py.
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-fast test-oldest processors durations lint bench docs notebooks clean
+.PHONY: demo test test-all test-fast test-oldest processors durations lint bench docs notebooks clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
 
+# Proves the product.
 test: $(VENV)/.dev
+	$(BIN)/python -m pytest $(PARALLEL) -m "not cluster"
+
+# Also what starts Ray, Spark, a browser, a notebook, the site or a program of a page.
+test-all: $(VENV)/.dev
 	$(BIN)/python -m pytest $(PARALLEL)
 
-# Without those that start a browser, a cluster, a large model or an example.
+# Without those that start a large model, a program or an example, either.
 test-fast: $(VENV)/.dev
-	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not cluster"
 
 # The same tests with the lowest versions that pyproject.toml allows, without datatrove, which needs
 # NumPy 2.

@@ -129,6 +129,31 @@ def write_into(page: Path, name: str, content: str) -> None:
     page.write_text(f"{before}{start}\n{content}\n{end}{after}", "utf-8")
 
 
+class Measured:
+    """Figures by a key, in a file of JSON lines that a run which was interrupted goes on from."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path, self._done = path, dict[str, dict[str, float]]()
+        if path is not None and path.exists():
+            for line in path.read_text("utf-8").splitlines():
+                entry = json.loads(line)
+                self._done[entry["key"]] = entry["values"]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._done
+
+    def once(self, key: str, measure: Callable[[], dict[str, float]]) -> dict[str, float]:
+        """Return the figures of a key from the file, or measure them."""
+        if key not in self._done:
+            self._done[key] = measure()
+            if self._path is not None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"key": key, "values": self._done[key]}) + "\n")
+            print(key, self._done[key], flush=True)
+        return self._done[key]
+
+
 def print_or_write(description: str, page: Path, script: str, table: Callable[[], str]) -> None:
     """Print the table of a page, or with --write put it there."""
     parser = argparse.ArgumentParser(description=description.partition("\n")[0])

@@ -10,7 +10,6 @@ probabilities it has worked out already ("warm"), and on text for which it has n
 """
 
 import json
-import re
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -26,7 +25,6 @@ from hf_dxprivacy.mechanisms import create_mechanism
 from hf_dxprivacy.randomness import keyed_generator
 
 DOCS = common.HERE.parent / "docs" / "results"
-MARKED = "(?s)(<!-- growth: made by benchmarks/growth.py -->\n).*(<!-- end of growth -->)"
 PICTURE = "growth.png"
 
 WORDS_OF_A_ROW = 5
@@ -200,11 +198,7 @@ def write_page(results: Path) -> None:
     for rows in groups(content["rows"], lambda row: row["grows"]).values():
         short = [{k: v for k, v in row.items() if k != "grows"} for row in rows]
         tables += [f"### {rows[0]['grows'].capitalize()}\n", common.markdown(short)]
-    made, marked = "\n".join(tables), page.read_text("utf-8")
-    text, times = re.subn(MARKED, lambda found: f"{found[1]}\n{made}\n{found[2]}", marked)
-    if times != 1:
-        raise SystemExit(f"{page} has no place for the tables")
-    page.write_text(text, "utf-8")
+    common.write_into(page, "growth: made by benchmarks/growth.py", "\n".join(tables))
     draw(content["rows"], DOCS / PICTURE)
 
 

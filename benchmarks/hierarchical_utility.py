@@ -21,10 +21,9 @@ With --cache a run that was interrupted goes on where it was.
 """
 
 import argparse
-import json
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -56,12 +55,7 @@ class Bench:
     def __init__(self, options: argparse.Namespace) -> None:
         data: Path = options.data
         self.space = EmbeddingSpace.from_pretrained(options.space)
-        self._data, self._cache = data, options.cache
-        self._done: dict[str, dict[str, float]] = {}
-        if options.cache and options.cache.exists():
-            for line in options.cache.read_text("utf-8").splitlines():
-                entry = json.loads(line)
-                self._done[entry["key"]] = entry["values"]
+        self._data, self.once = data, common.Measured(options.cache).once
 
     @cached_property
     def vectors(self) -> Vectors:
@@ -88,17 +82,6 @@ class Bench:
         """How often each word of the space occurs in MR."""
         words = Counter(word for row in self.tasks["MR"].lowered for word in row)
         return Counter({word: n for word, n in words.items() if word in self.space})
-
-    def once(self, key: str, measure: Callable[[], dict[str, float]]) -> dict[str, float]:
-        """Return values from the cache, or measure them."""
-        if key not in self._done:
-            self._done[key] = measure()
-            if self._cache:
-                self._cache.parent.mkdir(parents=True, exist_ok=True)
-                with self._cache.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"key": key, "values": self._done[key]}) + "\n")
-            print(key, self._done[key], flush=True)
-        return self._done[key]
 
     def staying(self, mechanism: Mechanism) -> float:
         """Return the probability that a running word of MR that the space has stays."""

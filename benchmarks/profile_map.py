@@ -25,7 +25,6 @@ import threadpoolctl
 from datasets import Dataset
 
 import common
-import speed_page
 from hf_dxprivacy import DxPrivatizer, randomness
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.mechanisms.sampler import RejectionSampler
@@ -197,8 +196,7 @@ def write_page(results: Path) -> None:
     facts = ", ".join(f"{name} {value}" for name, value in measured["machine"].items())
     rows = measured["rows"]
     content = f"Measured ({facts}):\n\n{common.markdown(rows)}\n{verdict(rows)}\n"
-    page = speed_page.with_part(PAGE.read_text("utf-8"), "profile", content, "profile_map")
-    PAGE.write_text(page, "utf-8")
+    common.write_into(PAGE, "profile: made by benchmarks/profile_map.py", content)
 
 
 def main() -> None:

@@ -17,7 +17,6 @@ interrupted goes on where it was. Attacks and perplexities are in `sentence_atta
 """
 
 import argparse
-import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -90,30 +89,16 @@ class Bench:
     def __init__(self, options: argparse.Namespace) -> None:
         self.library = Library(options.data, options.cache, options.model)
         self._measured: bool = options.measured
-        self._path: Path = options.cache / "sentences.jsonl"
-        self._done: dict[str, Values] = {}
+        self._done = common.Measured(options.cache / "sentences.jsonl")
+        self.once = self._done.once
         # Of the pool that was asked last.
         self._of: SentencePool | None = None
         self._looked_up: dict[str, LookedUp] = {}
-        if self._path.exists():
-            for line in self._path.read_text("utf-8").splitlines():
-                entry = json.loads(line)
-                self._done[entry["key"]] = entry["values"]
 
     @cached_property
     def english(self) -> EmbeddingSpace:
         """The space of the words."""
         return EmbeddingSpace.from_pretrained("english")
-
-    def once(self, key: str, measure: Callable[[], Values]) -> Values:
-        """Return values from the cache, or measure them."""
-        if key not in self._done:
-            self._done[key] = measure()
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"key": key, "values": self._done[key]}) + "\n")
-            print(key, self._done[key], flush=True)
-        return self._done[key]
 
     def wanted(self, key: str, repeat: int) -> bool:
         """Tell whether a repeat is to be measured, or has been."""

@@ -27,7 +27,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import common
-import speed_page
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
 from hf_dxprivacy.distributed import privatize_ray, privatize_spark
 
@@ -205,8 +204,7 @@ def content(measured: dict[str, Any], options: argparse.Namespace) -> str:
 def render(options: argparse.Namespace) -> None:
     """Put the tables of an earlier run on the page."""
     tables = content(json.loads(options.page.read_text("utf-8")), options)
-    page = speed_page.with_part(PAGE.read_text("utf-8"), "sizing", tables, "sizing")
-    PAGE.write_text(page, "utf-8")
+    common.write_into(PAGE, "sizing: made by benchmarks/sizing.py", tables)
 
 
 def main() -> None:

@@ -1,10 +1,18 @@
-"""Slots that `LowTransitionSelector` finds in SNIPS, against its BIO tags, and what that costs.
-
-Counts are released from the 14,484 commands with several ε_g for each command; the alphabet is the
-5,000 most frequent words of "wordnet-gloss". Precision and recall are over words, means of several
-releases. The commands of SNIPS, repeated, stand for larger corpora.
+"""Slots that selectors find in SNIPS, against its BIO tags, what that costs, and a model's speed.
 
     python benchmarks/slots.py --texts 1000000
+    python benchmarks/slots.py --held-back --model ner-model
+
+Precision and recall are over words. First `LowTransitionSelector`: counts are released from the
+14,484 commands with several ε_g for each command; the alphabet is the 5,000 most frequent words of
+"wordnet-gloss". Figures are means of several releases; the commands of SNIPS, repeated, stand for
+larger corpora.
+
+With --held-back: the words of the 700 test commands; n-grams are released from the training
+commands, or a tenth of them. With a model, sentences and speed are printed besides. The model is
+one that examples/finetune_ner_slots.py has trained. The sentences are those of Table I of the
+paper, with the tags that SNIPS has for such words; the speed is measured on sentences of
+CoNLL-2003.
 """
 
 import resource
@@ -17,8 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import common
-from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
-from hf_dxprivacy.slots import LowTransitionSelector, Selector
+from hf_dxprivacy import DxPrivatizer, EmbeddingSpace, SlotPrivatizer
+from hf_dxprivacy.slots import (
+    ContentWordSelector,
+    LowTransitionSelector,
+    NerSelector,
+    Selector,
+    ShareSelector,
+    TagColumnSelector,
+)
 from hf_dxprivacy.text import RowReader
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, None)
@@ -30,6 +45,16 @@ SENTENCES = (
     "rate the firebrand one of 6 stars",
     "i want to watch manthan",
 )
+
+SLOTS = {"colder", "ohio", "techno", "lastfm", "restaurant", "milladore"} | {
+    *("firebrand", "one", "6", "stars", "manthan")
+}
+TOKENS = [line.split() for line in SENTENCES]
+TAGS = [["B-slot" if word in SLOTS else "O" for word in row] for row in TOKENS]
+
+SHARE = 0.25
+RELEASED_AT = (5.0, 8.0)
+SEED = 1
 
 
 def snips(data: Path, split: str | None = None) -> tuple[list[list[str]], NDArray[np.bool_]]:
@@ -130,13 +155,114 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
+def held_back(data: Path, fits: int) -> list[dict[str, object]]:
+    """Return precision and recall on the test commands, by corpus and ε_g; means of the fits."""
+    train, _ = snips(data, "train")
+    words, tags = snips(data, "test")
+    alphabet = EmbeddingSpace.from_pretrained("wordnet-gloss").words[:ALPHABET]
+    content = ContentWordSelector()
+    rows = [
+        {"commands": "none", "ε_g": "", "selector": "stop words"} | _row([content], words, tags)
+    ]
+    for part in (train[::10], train):
+        for epsilon in (1.0, 3.0, None):
+            low = [
+                LowTransitionSelector.fit(part, epsilon=epsilon, alphabet=alphabet)
+                for _ in range(fits if epsilon else 1)
+            ]
+            settings = {"commands": len(part), "ε_g": "none" if epsilon is None else epsilon}
+            for name, combined in (
+                ("low transitions", low),
+                ("both", [each & content for each in low]),
+                ("either", [each | content for each in low]),
+            ):
+                rows.append(settings | {"selector": name} | _row(combined, words, tags))
+    return rows
+
+
+def _row(
+    selectors: Sequence[Selector], words: list[list[str]], tags: NDArray[np.bool_]
+) -> dict[str, object]:
+    pairs = [quality(each, words, tags) for each in selectors]
+    precision, recall = np.mean(pairs, axis=0).round(3).tolist()
+    return {"precision": precision, "recall": recall}
+
+
+def side_by_side(selectors: dict[str, Selector]) -> list[dict[str, object]]:
+    """Return the sentences with the slots of each selector in bold."""
+    rows = [RowReader().read(tokens) for tokens in TOKENS]
+    columns = {name: each.masks(rows, {"tags": TAGS}) for name, each in selectors.items()}
+    return [
+        {
+            name: " ".join(
+                f"**{word}**" if slot else word
+                for word, slot in zip(row.words, masks[number], strict=True)
+            )
+            for name, masks in columns.items()
+        }
+        for number, row in enumerate(rows)
+    ]
+
+
+def released() -> list[dict[str, object]]:
+    """Return one release of the sentences for each ε, with the slots of the tags."""
+    columns = {}
+    for epsilon in RELEASED_AT:
+        privatizer = SlotPrivatizer(
+            "wordnet-gloss", "calibrated", epsilon, selector=TagColumnSelector("tags"), seed=SEED
+        )
+        done = privatizer({"text": TOKENS, "tags": TAGS}, range(len(TOKENS)))
+        columns[f"ε = {epsilon:g}"] = [" ".join(tokens) for tokens in done["text"]]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def speed(selector: NerSelector, data: Path, sentences: int) -> list[dict[str, object]]:
+    """Return how many sentences a second the model reads, one process and its threads."""
+    lines = common.jsonl(data / "ner" / "conll2003.jsonl.gz")[:sentences]
+    rows = [RowReader().read(line["tokens"]) for line in lines]
+    selector.masks(rows[:1])
+    started, worked = time.perf_counter(), time.process_time()
+    selector.masks(rows)
+    seconds, work = time.perf_counter() - started, time.process_time() - worked
+    return [
+        {
+            "sentences": len(rows),
+            "sentences/s": len(rows) / seconds,
+            "sentences/CPU second": len(rows) / work,
+        }
+    ]
+
+
+def with_model(name: str, data: Path, sentences: int) -> None:
+    """Print what a model finds in the sentences, a release of them, and its speed."""
+    names = NerSelector(name)
+    selectors = {
+        "`TagColumnSelector`": TagColumnSelector("tags"),
+        "`NerSelector`": names,
+        "`ContentWordSelector`": ContentWordSelector(),
+        "`ShareSelector`": ShareSelector(names, minimum=SHARE),
+    }
+    common.report("Slots in bold", side_by_side(selectors), None)
+    common.report("One release with the tags", released(), None)
+    common.report("Speed of the model", speed(names, data, sentences), None)
+
+
 def main() -> None:
     """Run everything and print the tables."""
     arguments = common.parser(__doc__)
     arguments.add_argument("--releases", type=int, default=5, help="for each ε_g")
     arguments.add_argument("--texts", type=int, default=100_000, help="to fit on")
     arguments.add_argument("--rows", type=int, default=100_000, help="to select in")
+    arguments.add_argument("--held-back", action="store_true", help="of n-grams of other commands")
+    arguments.add_argument("--model", help="folder or repository of a model, for --held-back")
+    arguments.add_argument("--sentences", type=int, default=300, help="to measure its speed on")
     options = arguments.parse_args()
+    if options.held_back:
+        rows = held_back(options.data, options.releases)
+        common.report("Slots of 700 held-back commands", rows, options.json)
+        if options.model:
+            with_model(options.model, options.data, options.sentences)
+        return
     words, tags = snips(options.data)
     space = EmbeddingSpace.from_pretrained("wordnet-gloss")
     alphabet = space.words[:ALPHABET]

@@ -11,8 +11,6 @@ Content = dict[str, Any]
 # What scripts wrote, by their names.
 Results = dict[str, Content]
 
-START, END = "<!-- {}: made by benchmarks/{}.py -->", "<!-- end of {} -->"
-
 
 class Goal(NamedTuple):
     """One figure of a script, and the bound that it should keep.
@@ -117,17 +115,3 @@ def read(folder: Path) -> Results:
     """Return what scripts wrote into a folder."""
     files = sorted(folder.glob("*.json"))
     return {file.stem: json.loads(file.read_text("utf-8")) for file in files}
-
-
-def with_part(page: str, name: str, content: str, script: str = "run") -> str:
-    """Return a page with another content between the marks of a name and the script that makes it.
-
-    Raises:
-        LookupError: If the page lacks the marks.
-    """
-    start, end = START.format(name, script), END.format(name)
-    head, found, rest = page.partition(start)
-    _, closed, tail = rest.partition(end)
-    if not (found and closed):
-        raise LookupError(f"the page has no part {name!r}")
-    return f"{head}{start}\n\n{content}\n{end}{tail}"

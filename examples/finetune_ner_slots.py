@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import datasets
 import numpy as np
 import transformers
 from datasets import ClassLabel, Dataset
+from sweeps import training_arguments, with_folder
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from hf_dxprivacy import SlotPrivatizer
@@ -32,11 +32,7 @@ IGNORED = -100
 
 def main() -> None:
     """Train, measure the model, perturb, and measure what is left of the names."""
-    options = parse_arguments()
-    datasets.disable_progress_bars()
-    with TemporaryDirectory() as temporary:
-        options.output = options.output or Path(temporary)
-        measure(options)
+    with_folder(parse_arguments(), measure)
 
 
 def measure(options: argparse.Namespace) -> None:
@@ -135,20 +131,9 @@ def make_trainer(train: Dataset, options: argparse.Namespace) -> transformers.Tr
     model = AutoModelForTokenClassification.from_pretrained(
         options.model, config=config, ignore_mismatched_sizes=bool(options.epochs)
     )
-    arguments = transformers.TrainingArguments(
-        output_dir=str(options.output),
-        num_train_epochs=options.epochs,
-        per_device_train_batch_size=options.batch_size,
-        learning_rate=options.learning_rate,
-        hub_model_id=options.push_to_hub,
-        save_strategy="no",
-        report_to="none",
-        dataloader_pin_memory=False,
-        disable_tqdm=True,
-    )
     return transformers.Trainer(
         model,
-        arguments,
+        training_arguments(options, hub_model_id=options.push_to_hub),
         train_dataset=labelled(train, tokenizer, config.label2id),
         data_collator=transformers.DataCollatorForTokenClassification(tokenizer),
         processing_class=tokenizer,

@@ -16,39 +16,27 @@ its own. Those of two or three repeats are wide, and may pass the ends of the sc
 
 import argparse
 import math
-import sys
 from functools import lru_cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import datasets
 import transformers
 from datasets import Dataset
+from sweeps import (
+    add_training,
+    by_setup,
+    each_version,
+    make_parser,
+    training_arguments,
+    with_folder,
+)
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from hf_dxprivacy import EmbeddingSpace
-from hf_dxprivacy.evaluation import (
-    BASELINES,
-    SELECTORS,
-    SPLITS,
-    Measurement,
-    Runs,
-    Version,
-    make_selector,
-    pivot,
-    read_parts,
-    thinned,
-    versions,
-)
-from hf_dxprivacy.results import ORIGINAL, Results
+from hf_dxprivacy.evaluation import Version, read_parts, thinned
 
 SETUPS = ("train", "test")
-PLAIN = Version(ORIGINAL)
-# Options that a figure does not depend on, or that it is told apart by anyway.
-WHERE = ("data", "setup", "mechanism", "epsilon", "baseline", "repeats")
-WHAT = ("output", "runs", "save")
 TEST_SHARE = 0.2
 END = "<|endoftext|>"
 METRIC = "perplexity"
@@ -56,11 +44,7 @@ METRIC = "perplexity"
 
 def main() -> None:
     """Train and test in every set-up, and print the perplexities."""
-    options = parse_arguments()
-    datasets.disable_progress_bars()
-    with TemporaryDirectory() as temporary:
-        options.output = options.output or Path(temporary)
-        sweep(options)
+    with_folder(parse_arguments(), sweep)
 
 
 def sweep(options: argparse.Namespace) -> None:
@@ -72,78 +56,25 @@ def sweep(options: argparse.Namespace) -> None:
     if len(parts) == 1:
         halves = parts[0].train_test_split(TEST_SHARE, seed=0)
         parts = [halves["train"], halves["test"]]
-    space = EmbeddingSpace.from_pretrained(options.space)
-    selector = make_selector(options.selector, texts, options.selector_epsilon)
-    language, runs, results = Language(*parts, space, options), Runs(options.runs), Results()
-    for version in versions(
-        space,
-        options.mechanism,
-        options.epsilon,
-        baselines=options.baseline,
-        selector=selector,
-        text_column=options.text_column,
-    ):
-        for setup in options.setup:
-            found = measure(options, runs, language, version, setup)
-            results += found
-            print(found, file=sys.stderr, flush=True)
-    for setup in options.setup:
-        print(f"\n{title(setup)}:\n\n{pivot(results.where(task=title(setup)), digits=1)}")
-    if options.save:
-        results.save(options.save)
+    language = Language(*parts, EmbeddingSpace.from_pretrained(options.space), options)
+    chosen = each_version(options, texts, options.text_column)
+    name = Path(options.data).name.partition(".")[0]
+    by_setup(options, name, chosen, "language model", language.scores, digits=1)
 
 
 def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
+    add_training(parser, SETUPS)
     add = parser.add_argument
-    add("--data", required=True, help="a file (.jsonl, .csv, …), or a dataset on the Hub")
-    add("--config", help="of a dataset on the Hub that has several")
-    add("--splits", nargs="+", default=SPLITS, help="train with the first, test with the last")
     add("--text_column", default="text")
-    add("--rows", type=int, help="of each part of the data; all by default")
     add("--model", help="any causal model of transformers: folder, or id on the Hub; see above")
-    add("--setup", nargs="+", choices=SETUPS, default=SETUPS, help="see above")
-    add("--space", default="wordnet-gloss", help="see EmbeddingSpace.from_pretrained")
-    add("--mechanism", nargs="*", default=["calibrated"])
-    add("--epsilon", type=float, nargs="+", default=[6.0, 8.0, 12.0])
-    add("--baseline", nargs="*", choices=BASELINES, default=BASELINES)
-    add("--selector", choices=SELECTORS, default=SELECTORS[0], help="which words are privatized")
-    add("--selector_epsilon", type=float, default=10.0, help="ε_g of 'low-transition', per text")
-    add("--repeats", type=int, default=1, help="the seeds are 0, 1, …")
-    add("--epochs", type=float, default=3.0)
-    add("--batch_size", type=int, default=16)
     add("--learning_rate", type=float, default=1e-3)
     add("--block", type=int, default=64, help="tokens that the model reads at once")
     add("--vocabulary", type=int, default=2000, help="tokens of a model with random weights")
     add("--layers", type=int, default=2, help="of a model with random weights")
     add("--width", type=int, default=128, help="of a model with random weights")
-    add("--output", type=Path, help="keep what the trainer writes in this folder")
-    add("--runs", type=Path, help="JSON lines file that keeps what is done")
-    add("--save", type=Path, help="write all figures there, as JSON lines")
     return parser.parse_args()
-
-
-def title(setup: str) -> str:
-    """Name a set-up, for the results."""
-    return f"language model, {setup} privatized"
-
-
-def measure(
-    options: argparse.Namespace, runs: Runs, language: "Language", version: Version, setup: str
-) -> Results:
-    """Return the figures of one version in one set-up, from the file where they are done."""
-    settings = {k: v for k, v in vars(options).items() if k not in (*WHERE, *WHAT)}
-    name = Path(options.data).name.partition(".")[0]
-    private = version if version.privatizer else PLAIN
-    trained, tested = (private, PLAIN) if setup == "train" else (PLAIN, private)
-    return runs.measure(
-        Measurement(title(setup), name, version.name, version.epsilon, settings),
-        options.repeats,
-        lambda repeat: {METRIC: language.perplexity(trained, tested, repeat)},
-    )
 
 
 class Language:
@@ -167,28 +98,17 @@ class Language:
         # Those of plain texts and of one version are used again; see the order in `main`.
         self._trained = lru_cache(maxsize=2 * options.repeats)(self._train)
 
-    def perplexity(self, trained: Version, tested: Version, repeat: int) -> float:
+    def scores(self, trained: Version, tested: Version, repeat: int) -> dict[str, float]:
         """Return the perplexity per token that one version's model has on another version."""
         found = self._trained(trained, repeat).evaluate(self._blocks(self._test_rows, tested))
-        return math.exp(found["eval_loss"])
+        return {METRIC: math.exp(found["eval_loss"])}
 
     def _train(self, version: Version, repeat: int) -> transformers.Trainer:
         transformers.set_seed(repeat)
-        options = self._options
+        batch = self._options.batch_size
         trainer = transformers.Trainer(
             self._new_model(),
-            transformers.TrainingArguments(
-                output_dir=str(options.output),
-                num_train_epochs=options.epochs,
-                per_device_train_batch_size=options.batch_size,
-                per_device_eval_batch_size=options.batch_size,
-                learning_rate=options.learning_rate,
-                seed=repeat,
-                save_strategy="no",
-                report_to="none",
-                dataloader_pin_memory=False,
-                disable_tqdm=True,
-            ),
+            training_arguments(self._options, per_device_eval_batch_size=batch, seed=repeat),
             train_dataset=self._blocks(self._train_rows, version),
         )
         trainer.train()

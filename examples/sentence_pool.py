@@ -20,6 +20,7 @@ import datasets
 import numpy as np
 import transformers
 from datasets import Dataset
+from sweeps import training_arguments
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from hf_dxprivacy import DxPrivacyError, SentencePool, SentencePrivatizer, publishable
@@ -122,20 +123,10 @@ def accuracy(options: argparse.Namespace, task: TextTask, train: Dataset, test: 
         inputs = tokenizer(batch["text"], truncation=True, max_length=options.max_length)
         return {**inputs, "labels": batch["target"]}
 
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as options.output:
         trainer = transformers.Trainer(
             model,
-            transformers.TrainingArguments(
-                output_dir=folder,
-                num_train_epochs=options.epochs,
-                per_device_train_batch_size=options.batch_size,
-                learning_rate=options.learning_rate,
-                seed=options.seed or 0,
-                save_strategy="no",
-                report_to="none",
-                dataloader_pin_memory=False,
-                disable_tqdm=True,
-            ),
+            training_arguments(options, seed=options.seed or 0),
             train_dataset=train.map(encoded, batched=True, remove_columns=train.column_names),
             processing_class=tokenizer,
         )

@@ -18,7 +18,6 @@ import argparse
 import sys
 from collections import Counter
 from functools import cached_property
-from pathlib import Path
 
 import datasets
 import numpy as np
@@ -26,13 +25,11 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sweeps import each_version, make_parser
 
 from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
 from hf_dxprivacy.calibration import privacy_statistics
 from hf_dxprivacy.evaluation import (
-    BASELINES,
-    SELECTORS,
-    SPLITS,
     TEXT_COLUMNS,
     Measurement,
     Runs,
@@ -42,12 +39,10 @@ from hf_dxprivacy.evaluation import (
     classification_scores,
     correlation_scores,
     cosines,
-    make_selector,
     pair_features,
     pivot,
     read_task,
     reconstruction,
-    versions,
 )
 from hf_dxprivacy.report import draw_results, draw_tradeoff
 from hf_dxprivacy.results import Results
@@ -63,7 +58,6 @@ def main() -> None:
     """Measure all cells, print them side by side, and draw them."""
     options = parse_arguments()
     datasets.disable_progress_bars()
-    space = EmbeddingSpace.from_pretrained(options.space)
     features = EmbeddingSpace.from_pretrained(options.features)
     runs, results = Runs(options.runs), Results()
     for data in options.data:
@@ -76,16 +70,7 @@ def main() -> None:
             splits=options.splits,
         )
         sweep = Sweep(task, features, options.privatize)
-        selector = make_selector(options.selector, task.texts, options.selector_epsilon)
-        for version in versions(
-            space,
-            options.mechanism,
-            options.epsilon,
-            baselines=options.baseline,
-            lams=options.lam,
-            selector=selector,
-            text_column=task.text_columns,
-        ):
+        for version in each_version(options, task.texts, task.text_columns, lams=options.lam):
             found = measure(options, runs, sweep, version)
             results += found
             print(found, file=sys.stderr, flush=True)
@@ -99,37 +84,26 @@ def main() -> None:
 
 def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    parser = make_parser(__doc__)
+    parser.set_defaults(
+        mechanism=["laplace", "tem", "calibrated"], epsilon=[4.0, 6.0, 8.0, 12.0, 16.0], repeats=5
     )
     add = parser.add_argument
     add("--data", nargs="+", required=True, help="files (.jsonl, .csv, …), or datasets on the Hub")
-    add("--config", help="of a dataset on the Hub that has several")
-    add("--splits", nargs="+", default=SPLITS, help="train with the first, test with the last")
     add("--text_columns", nargs="+", default=TEXT_COLUMNS, help="those that the data has are read")
     add("--target_column", help="'label' or 'score' by default")
-    add("--rows", type=int, help="of each part of the data; all by default")
-    add("--repeats", type=int, default=5)
     add(
         "--privatize",
         choices=("train", "test", "both"),
         default="train",
         help="what is privatized; the rest stays plain",
     )
-    add("--space", default="wordnet-gloss", help="see EmbeddingSpace.from_pretrained")
-    add("--mechanism", nargs="*", default=["laplace", "tem", "calibrated"])
-    add("--epsilon", type=float, nargs="+", default=[4.0, 6.0, 8.0, 12.0, 16.0])
     add("--lam", type=float, nargs="+", default=[1.0], help="λ of mechanism 'mahalanobis'")
-    add("--baseline", nargs="*", choices=BASELINES, default=BASELINES)
-    add("--selector", choices=SELECTORS, default=SELECTORS[0], help="which words are privatized")
-    add("--selector_epsilon", type=float, default=10.0, help="ε_g of 'low-transition', per text")
     add("--features", default="wordnet-gloss", help="Euclidean space of the averaged vectors")
     add("--privacy", action="store_true", help="measure what the mechanisms hide, too")
     add("--attack_words", type=int, default=300, help="how many frequent words, for --privacy")
     add("--draws", type=int, default=100, help="for --privacy of mechanisms without exact laws")
     add("--metrics", nargs="+", default=["accuracy", "Pearson"], help="shown in the table")
-    add("--runs", type=Path, help="JSON lines file that keeps what is done")
-    add("--save", type=Path, help="write all figures there, as JSON lines")
     add("--plot", help="draw pictures into files that begin so")
     return parser.parse_args()
 

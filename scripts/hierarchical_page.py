@@ -4,20 +4,18 @@ python scripts/hierarchical_page.py            rewrite the tables and the pictur
 python scripts/hierarchical_page.py --check    fail if the tables are not what this script makes
 """
 
-import argparse
 import math
 import sys
 from pathlib import Path
 
 import numpy as np
+import page_parts
 
 from hf_dxprivacy import EmbeddingSpace
 from hf_dxprivacy.mechanisms import Hierarchical
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "hierarchical.md"
-PICTURE = ROOT / "docs" / "images" / "hierarchical.png"
-START, END = "<!-- {}: made by scripts/hierarchical_page.py -->\n", "<!-- end of {} -->"
+PAGE = page_parts.ROOT / "docs" / "hierarchical.md"
+PICTURE = page_parts.ROOT / "docs" / "images" / "hierarchical.png"
 
 SPACE = "english"
 WORD = "soup"
@@ -27,25 +25,12 @@ EPSILONS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
 
 def main() -> int:
     """Rewrite or check the page."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true")
-    arguments = parser.parse_args()
     space = EmbeddingSpace.from_pretrained(SPACE)
-    before = PAGE.read_text("utf-8")
-    after = before
-    for name, content in (("branch", branch(space)), ("levels", levels(space))):
-        head, start, rest = after.partition(START.format(name))
-        _, end, tail = rest.partition(END.format(name))
-        if not (start and end):
-            raise SystemExit(f"{PAGE} has no place for the {name}")
-        after = f"{head}{start}\n{content}\n{end}{tail}"
-    if arguments.check:
-        if after != before:
-            print(f"{PAGE.name} should read:\n\n{after}", file=sys.stderr)
-        return int(after != before)
-    PAGE.write_text(after, "utf-8")
-    draw(space)
-    return 0
+    parts = {"branch": lambda: branch(space), "levels": lambda: levels(space)}
+    is_right = page_parts.rewrite(__doc__, Path(__file__).name, PAGE, parts)
+    if "--check" not in sys.argv:
+        draw(space)
+    return int(not is_right)
 
 
 def rings(space: EmbeddingSpace) -> list[tuple[int, np.ndarray]]:

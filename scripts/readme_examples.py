@@ -4,20 +4,16 @@ python scripts/readme_examples.py            rewrite them
 python scripts/readme_examples.py --check    fail if they are not what this script makes
 """
 
-import argparse
-import sys
 from pathlib import Path
 
 import numpy as np
+import page_parts
 from numpy.typing import NDArray
 
 from hf_dxprivacy import DxPrivatizer
 from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.mechanisms.base import ExactMechanism
 from hf_dxprivacy.text import RowReader
-
-README = Path(__file__).resolve().parents[1] / "README.md"
-START, END = "<!-- {}: made by scripts/readme_examples.py -->\n", "<!-- end of {} -->"
 
 # A seed that is printed protects nothing; these sentences are made up.
 SEED = 1
@@ -30,32 +26,6 @@ SENTENCES = (
     "Call Doctor Lindqvist and tell her I will be late.",
     "The lecture on medieval trade is cancelled because the professor is ill.",
 )
-
-
-def main() -> int:
-    """Rewrite or check the examples."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true")
-    arguments = parser.parse_args()
-    page = README.read_text("utf-8")
-    after = page
-    for name, content in (("table", table()), ("guarantee", guarantee())):
-        after = with_example(after, name, content)
-    if not arguments.check:
-        README.write_text(after, "utf-8")
-        return 0
-    if after != page:
-        print(f"README.md should read:\n\n{after}", file=sys.stderr)
-    return int(after != page)
-
-
-def with_example(page: str, name: str, content: str) -> str:
-    """Return the page with the content between the markers of that name."""
-    head, start, rest = page.partition(START.format(name))
-    _, end, tail = rest.partition(END.format(name))
-    if not (start and end):
-        raise SystemExit(f"{README} has no place for the {name}")
-    return f"{head}{start}\n{content}\n{end}{tail}"
 
 
 def table() -> str:
@@ -81,8 +51,7 @@ def table() -> str:
             f"`{mechanism.name}`, ε = {mechanism.epsilon:g} "
             f"({share_that_stays(mechanism, known):.0%} stay)"
         )
-    rows = [titles, ["---"] * len(titles), *zip(*columns, strict=True)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return page_parts.table(titles, columns)
 
 
 def share_that_stays(mechanism: Mechanism, ids: NDArray[np.int64]) -> float:
@@ -98,4 +67,6 @@ def guarantee() -> str:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    parts = {"table": table, "guarantee": guarantee}
+    page = page_parts.ROOT / "README.md"
+    raise SystemExit(not page_parts.rewrite(__doc__, Path(__file__).name, page, parts))

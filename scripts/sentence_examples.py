@@ -4,15 +4,12 @@ python scripts/sentence_examples.py            rewrite them
 python scripts/sentence_examples.py --check    fail if they are not what this script makes
 """
 
-import argparse
-import sys
 from pathlib import Path
+
+import page_parts
 
 from hf_dxprivacy import SentencePool, SentencePrivatizer
 from hf_dxprivacy.calibration import epsilon_for_local_bound
-
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "sentences.md"
-START, END = "<!-- examples: made by scripts/sentence_examples.py -->\n", "<!-- end of examples -->"
 
 # A seed that is printed protects nothing; the texts are made up.
 SEED = 1
@@ -36,25 +33,6 @@ TEXTS = (
 )
 
 
-def main() -> int:
-    """Rewrite or check the examples."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true")
-    options = parser.parse_args()
-    page = PAGE.read_text("utf-8")
-    head, start, rest = page.partition(START)
-    _, end, tail = rest.partition(END)
-    if not (start and end):
-        raise SystemExit(f"{PAGE} has no place for the examples")
-    after = f"{head}{start}\n{table()}\n{end}{tail}"
-    if not options.check:
-        PAGE.write_text(after, "utf-8")
-        return 0
-    if after != page:
-        print(f"{PAGE} should read:\n\n{after}", file=sys.stderr)
-    return int(after != page)
-
-
 def table() -> str:
     """Return the texts, their entries, and a release for each bound, as a table in Markdown."""
     pool = SentencePool.from_pretrained(POOL)
@@ -66,9 +44,10 @@ def table() -> str:
         privatizer = SentencePrivatizer(pool, epsilon=epsilon, seed=SEED)
         columns.append([str(text) for text in privatizer.privatize(list(TEXTS))])
         titles.append(f"local DP {bound:g}, ε = {privatizer.epsilon:.3g}")
-    rows = [titles, ["---"] * len(titles), *zip(*columns, strict=True)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return page_parts.table(titles, columns)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    page = page_parts.ROOT / "docs" / "sentences.md"
+    is_right = page_parts.rewrite(__doc__, Path(__file__).name, page, {"examples": table})
+    raise SystemExit(not is_right)

@@ -42,7 +42,7 @@ def test_what_is_stored(path: Path) -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 @each
 def test_it_runs(
     path: Path, tmp_path: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch

@@ -22,7 +22,12 @@ NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 # In the clusters of tests/integration/test_ray.py and test_spark.py, which are slow to start.
 ELSEWHERE = "docs/distributed.md"
 PYTHON = [
-    pytest.param(code, id=f"{name}-{number}")
+    pytest.param(
+        code,
+        id=f"{name}-{number}",
+        # Of the pages those of the README alone are in `make test`.
+        marks=pytest.mark.slow if name == "README.md" else pytest.mark.cluster,
+    )
     for name, page in zip(NAMES, PAGES, strict=True)
     for number, code in enumerate(blocks(page, "python"), 1)
     if name != ELSEWHERE
@@ -65,7 +70,6 @@ OF_POOLS = re.compile(r"\b(multiprocessing|datatrove)\b")
 FOREIGN = re.compile(r"^from (nemo_curator)\b", re.MULTILINE)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("code", PYTHON)
 def test_python_block_runs(
     code: str,

@@ -96,7 +96,8 @@ def test_commands_of_the_program_are_what_it_takes(
 @pytest.mark.parametrize(("name", "command"), commands("python"))
 def test_scripts_exist_and_have_their_options(name: str, command: str) -> None:
     script, *arguments = shlex.split(command, comments=True)
-    text = (ROOT / script).read_text("utf-8") + (ROOT / "benchmarks/common.py").read_text("utf-8")
+    shared = ("benchmarks/common.py", "examples/sweeps.py")
+    text = "".join((ROOT / file).read_text("utf-8") for file in (script, *shared))
     for option in (argument for argument in arguments if argument.startswith("--")):
         assert f'"{option}"' in text, f"{name}: {script} has no {option}"
 

@@ -57,7 +57,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_broken_links_fail(tmp_path: Path) -> None:
     """With the validation of the site, without its theme and plugins."""
     lines = (ROOT / "mkdocs.yml").read_text("utf-8").split("validation:")[1].split("hooks:")[0]
@@ -81,7 +81,7 @@ def test_every_page_has_a_place_in_the_navigation() -> None:
     assert len(placed) == len({*placed})
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_the_reference_has_every_public_name(site: Path) -> None:
     names = public()
     assert len(names) > 200
@@ -93,7 +93,7 @@ def test_the_reference_has_every_public_name(site: Path) -> None:
     assert not missing
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_nothing_is_loaded_from_another_host(site: Path) -> None:
     loaded = {
         (page.name, address)
@@ -106,7 +106,7 @@ def test_nothing_is_loaded_from_another_host(site: Path) -> None:
     assert re.findall(r"url\(\"?(?:https?:)?//", sheets) == []
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_the_start_page_is_the_readme(site: Path) -> None:
     page = (site / "index.html").read_text("utf-8")
     for heading in re.findall(r"^## (\w+)", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE):

@@ -137,6 +137,7 @@ def test_mistakes_are_named_and_nothing_is_written(
     assert sorted(os.listdir()) == before
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_stands_alone_and_fits_the_window(folder: Path, width: int) -> None:
     assert compare(*COLUMNS, *LAWS, "--report", "out.html") == 0

@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Page, expect
 from hf_dxprivacy.spaces import EmbeddingSpace
 from machine import PATIENCE
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.cluster
 
 SENTENCE = "The soup was cold and the waiter rude."
 WORDS = 8

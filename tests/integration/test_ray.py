@@ -34,7 +34,7 @@ pytest.importorskip("ray.data", reason="Ray Data is not installed (extra: ray)")
 
 # What Ray says of its own settings and of the files that it leaves open.
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.cluster,
     pytest.mark.filterwarnings(r"ignore::DeprecationWarning:ray\."),
     pytest.mark.filterwarnings("ignore:.*subprocess .* is still running:ResourceWarning"),
 ]

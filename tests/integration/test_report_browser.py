@@ -18,7 +18,7 @@ from hf_dxprivacy.report.html import TEXTS
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import RowReader
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ from small_pools import LABELS, SENTENCES, small_pool
 pyspark = pytest.importorskip("pyspark", reason="Spark is not installed (extra: spark)")
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.cluster,
     # What pyspark 4.3 says of the installed pandas, whenever it uses Arrow.
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
