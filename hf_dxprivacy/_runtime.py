@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-import faiss
-
 # NumPy imports it at the first use of median and others. A process that is forked while another
 # thread imports a module waits for ever when it needs that module.
 import numpy.ma  # noqa: F401
@@ -75,7 +73,8 @@ class SetOnce:
         )
 
 
-_state = {"forked": False, "limited": False, "collects": False}
+# "limited" is 0, 1 once BLAS has one thread, and 2 once that of faiss has as well.
+_state = {"forked": False, "limited": 0, "collects": False}
 # One for each batch that is being worked on, in any thread.
 _batches: set[object] = set()
 _collector = threading.RLock()
@@ -112,7 +111,7 @@ def _mark_forked() -> None:
     _precision, _collector = threading.Lock(), threading.RLock()
     # No thread that another batch was in is here to leave it.
     _leave({*_batches})
-    _state.update(forked=True, limited=False)
+    _state.update(forked=True, limited=0)
 
 
 os.register_at_fork(after_in_child=_mark_forked)
@@ -120,7 +119,7 @@ os.register_at_fork(after_in_child=_mark_forked)
 
 def in_worker() -> bool:
     """Tell whether this process was forked, or started by a process pool."""
-    return _state["forked"] or any(
+    return bool(_state["forked"]) or any(
         sys.modules[name].parent_process() is not None
         for name in ("multiprocessing.process", "multiprocess.process")
         if name in sys.modules
@@ -130,11 +129,14 @@ def in_worker() -> bool:
 def limit_in_worker() -> None:
     """Give BLAS and OpenMP one thread if this process is a worker; cheap to call often."""
     if in_worker():
-        if not _state["limited"]:
+        # It brings a BLAS of its own, and is loaded by the first search or tree that is built.
+        faiss = sys.modules.get("faiss")
+        if _state["limited"] != (limited := 1 + (faiss is not None)):
             threadpoolctl.threadpool_limits(1)
-            _state["limited"] = True
-        # OpenMP keeps this number per thread, so it is set where a search is called.
-        faiss.omp_set_num_threads(1)
+            _state["limited"] = limited
+        if faiss is not None:
+            # OpenMP keeps this number per thread, so it is set where a search is called.
+            faiss.omp_set_num_threads(1)
 
 
 # Computed by NumPy and faiss, without torch.

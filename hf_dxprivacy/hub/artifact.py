@@ -32,6 +32,8 @@ PRIVATIZER = "privatizer.json"
 ENCODER = "encoder.json"
 VECTORS, TENSOR = "vectors.safetensors", "vectors"
 VOCABULARY = "vocabulary.txt"
+# The card of anything that is published, and the picture on it.
+README, PICTURE = "README.md", "privacy.png"
 
 # SHA-256 of the other entries, in hexadecimal. Artifacts of version 0.2 have none, and what is no
 # space has one since 0.4.

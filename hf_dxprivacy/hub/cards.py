@@ -21,11 +21,10 @@ from hf_dxprivacy.errors import (
     InvalidValueError,
     MissingExtraError,
 )
-from hf_dxprivacy.hub.artifact import LIBRARY_NAME, read_config
+from hf_dxprivacy.hub.artifact import LIBRARY_NAME, PICTURE, read_config
+from hf_dxprivacy.hub.artifact import README as README
 from hf_dxprivacy.hub.atomic import atomic_write
 
-README = "README.md"
-PICTURE = "privacy.png"
 TEMPLATES = Path(__file__).parent / "templates"
 
 PRIVATIZER_TAGS = ["dx-privacy", "metric-differential-privacy", "differential-privacy"]

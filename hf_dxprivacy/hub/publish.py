@@ -10,7 +10,6 @@ from hf_dxprivacy._version import __version__
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub.artifact import LIBRARY_NAME
 from hf_dxprivacy.hub.atomic import atomic_folder, current_folder
-from hf_dxprivacy.hub.cards import check_licence
 from hf_dxprivacy.hub.download import hub_errors
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class Publishable(ABC):
         _refuse("save_pretrained", unknown)
         if repo_id is not None and not push_to_hub:
             raise InvalidValueError(f"repo_id={repo_id!r} is for push_to_hub=True; add it")
-        check_licence(license)
+        _check_licence(license)
         if push_to_hub:
             self._check_publishable(license)
         folder = Path(directory)
@@ -79,7 +78,7 @@ class Publishable(ABC):
         `name` is what the card calls it, by default the name of the folder. The other arguments and
         the errors are those of `save_pretrained`.
         """
-        check_licence(license)
+        _check_licence(license)
         name = name or Path(directory).resolve().name
         self._write_card(current_folder(directory), license=license, name=name)
 
@@ -158,6 +157,13 @@ class Publishable(ABC):
     @abstractmethod
     def _check_publishable(self, license: str | None) -> None:
         """Raise if this cannot be published as it is, before anything is written."""
+
+
+def _check_licence(license: str | None) -> None:
+    # Late: loading needs no cards.
+    from hf_dxprivacy.hub.cards import check_licence
+
+    check_licence(license)
 
 
 def _refuse(method: str, unknown: Mapping[str, object]) -> None:

@@ -1,6 +1,6 @@
 """A rooted tree over the words of a space, laid out so that every cluster is a range of places."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -166,21 +166,34 @@ class Hierarchy:
         """SHA-256 of the file of `tensors`, in hexadecimal."""
         return self.stored_sha256 or tensors.sha256(self.tensors)
 
+    @property
+    def pieces(self) -> Iterable[bytes | memoryview]:
+        """The file of `tensors`, in pieces."""
+        return tensors.pieces(self.tensors)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What ``config.json`` says of it beside digests."""
+        return {"method": self.method, "clusters": len(self.sizes)}
+
     @classmethod
-    def from_tensors(
-        cls, stored: Mapping[str, NDArray[Any]], size: int, entry: Mapping[str, Any]
+    def restored(
+        cls,
+        stored: Mapping[str, NDArray[Any]],
+        entry: Mapping[str, Any],
+        vectors: NDArray[np.floating],
     ) -> "Hierarchy":
         """Make a tree of `tensors` that were stored; they are used in place.
 
         Args:
             stored: The arrays by name.
-            size: V.
             entry: "clusters" C, "method", and "sha256" of the file.
+            vectors: (V, n), those of the space.
 
         Raises:
             InvalidValueError: If they are no such tree.
         """
-        clusters = entry["clusters"]
+        clusters, size = entry["clusters"], len(vectors)
         lengths = dict(zip(_FIELDS, (size, clusters + size, clusters, clusters), strict=True))
         if {name: (array.dtype, array.shape) for name, array in stored.items()} != {
             name: (_DTYPE, (length,)) for name, length in lengths.items()
