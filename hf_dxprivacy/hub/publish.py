@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hf_dxprivacy._version import __version__
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub.artifact import LIBRARY_NAME
-from hf_dxprivacy.hub.atomic import atomic_folder, current_folder
-from hf_dxprivacy.hub.download import hub_errors
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitInfo
@@ -56,6 +54,9 @@ class Publishable(ABC):
             HubError: With `push_to_hub`, if the Hub refuses it or cannot be reached.
             OSError: If a file cannot be written.
         """
+        # Late here and below: loading neither writes nor needs the client, which takes a while.
+        from hf_dxprivacy.hub.atomic import atomic_folder
+
         _refuse("save_pretrained", unknown)
         if repo_id is not None and not push_to_hub:
             raise InvalidValueError(f"repo_id={repo_id!r} is for push_to_hub=True; add it")
@@ -78,6 +79,8 @@ class Publishable(ABC):
         `name` is what the card calls it, by default the name of the folder. The other arguments and
         the errors are those of `save_pretrained`.
         """
+        from hf_dxprivacy.hub.atomic import current_folder
+
         _check_licence(license)
         name = name or Path(directory).resolve().name
         self._write_card(current_folder(directory), license=license, name=name)
@@ -115,8 +118,9 @@ class Publishable(ABC):
             InvalidValueError: If there is no licence, or the repository's name is not possible.
             HubError: If the Hub refuses it or cannot be reached.
         """
-        # Late, because the client takes a while to load.
         from huggingface_hub import HfApi
+
+        from hf_dxprivacy.hub.client import hub_errors
 
         _refuse("push_to_hub", unknown)
         if not isinstance(repo_id, str):
@@ -160,7 +164,6 @@ class Publishable(ABC):
 
 
 def _check_licence(license: str | None) -> None:
-    # Late: loading needs no cards.
     from hf_dxprivacy.hub.cards import check_licence
 
     check_licence(license)

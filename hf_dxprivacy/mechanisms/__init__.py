@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hf_dxprivacy._lazy import lazy, moved
-from hf_dxprivacy._runtime import CPU, check_device
+from hf_dxprivacy._runtime import CPU
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
 from hf_dxprivacy.mechanisms.base import ExactMechanism, ExponentialLaw, Mechanism
 
@@ -176,6 +176,8 @@ def resolve_mechanism(
     """
     # First, since what follows may calibrate for minutes.
     if device != CPU:
+        from hf_dxprivacy._devices import check_device
+
         check_device(device)
     if isinstance(mechanism, Mechanism):
         found = mechanism

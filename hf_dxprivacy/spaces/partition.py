@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from hf_dxprivacy import _runtime
-from hf_dxprivacy._runtime import block_rows, full_float32, lazy_property, open_device
+from hf_dxprivacy._devices import block_rows, full_float32, open_device
+from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.hub import tensors
 from hf_dxprivacy.randomness import keyed_generator

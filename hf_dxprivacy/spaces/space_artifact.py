@@ -139,6 +139,9 @@ def restore(
 
 def write(space: StoredSpace, directory: Path) -> None:
     """Write a space into a folder; optional parts of an earlier one do not stay behind."""
+    # Late: loading does not write.
+    from hf_dxprivacy.hub import write_artifact
+
     entries, files = written_parts(space)
     config: dict[str, Any] = {
         "metric": space.metric,
@@ -150,9 +153,7 @@ def write(space: StoredSpace, directory: Path) -> None:
         **({"shapes": list(space.shapes)} if space.shapes else {}),
         **entries,
     }
-    artifact.write_artifact(
-        directory, vectors=space.vectors, words=space.words, config=config, files=files
-    )
+    write_artifact(directory, vectors=space.vectors, words=space.words, config=config, files=files)
     for part in SIDECARS:
         if part.file not in files:
             (directory / part.file).unlink(missing_ok=True)
