@@ -2,9 +2,8 @@
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from hf_dxprivacy._version import __version__
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
@@ -33,7 +32,6 @@ class Publishable(ABC):
         license: str | None = None,
         push_to_hub: bool = False,
         repo_id: str | None = None,
-        **unknown: Any,
     ) -> None:
         """Save into a folder, from which `from_pretrained` loads, with a model card.
 
@@ -46,10 +44,8 @@ class Publishable(ABC):
                 By default the one that is known, if any.
             push_to_hub: Push it afterwards, as `push_to_hub` does, which has more options.
             repo_id: With `push_to_hub`, the repository; by default named like the folder.
-            **unknown: Refused.
 
         Raises:
-            InvalidTypeError: If an argument is unknown.
             InvalidValueError: If the Hub knows no such licence.
             HubError: With `push_to_hub`, if the Hub refuses it or cannot be reached.
             OSError: If a file cannot be written.
@@ -57,7 +53,6 @@ class Publishable(ABC):
         # Late here and below: loading neither writes nor needs the client, which takes a while.
         from hf_dxprivacy.hub.atomic import atomic_folder
 
-        _refuse("save_pretrained", unknown)
         if repo_id is not None and not push_to_hub:
             raise InvalidValueError(f"repo_id={repo_id!r} is for push_to_hub=True; add it")
         _check_licence(license)
@@ -95,7 +90,6 @@ class Publishable(ABC):
         revision: str | None = None,
         commit_message: str | None = None,
         create_pr: bool = False,
-        **unknown: Any,
     ) -> "CommitInfo":
         """Push to a repository on the Hub, as one commit; a push that fails leaves none.
 
@@ -108,13 +102,11 @@ class Publishable(ABC):
             revision: Branch to commit to; created if there is none. The main branch by default.
             commit_message: Says what was changed.
             create_pr: Open a pull request instead of committing.
-            **unknown: Refused.
 
         Returns:
             The commit; `oid` is what `from_pretrained` takes as ``revision=``.
 
         Raises:
-            InvalidTypeError: If an argument is unknown.
             InvalidValueError: If there is no licence, or the repository's name is not possible.
             HubError: If the Hub refuses it or cannot be reached.
         """
@@ -122,7 +114,6 @@ class Publishable(ABC):
 
         from hf_dxprivacy.hub.client import hub_errors
 
-        _refuse("push_to_hub", unknown)
         if not isinstance(repo_id, str):
             raise InvalidTypeError(f"expected repo_id to be a string, got {repo_id!r}")
         self._check_publishable(license)
@@ -167,13 +158,3 @@ def _check_licence(license: str | None) -> None:
     from hf_dxprivacy.hub.cards import check_licence
 
     check_licence(license)
-
-
-def _refuse(method: str, unknown: Mapping[str, object]) -> None:
-    """Raise for arguments that other libraries' methods of the same name take."""
-    if not unknown:
-        return
-    remedy = "leave it out"
-    if "subfolder" in unknown:
-        remedy = "one repository or folder holds one artifact, at its root: name another one"
-    raise InvalidTypeError(f"{method} has no argument {', '.join(sorted(unknown))}; {remedy}")

@@ -1,5 +1,6 @@
 """Mechanisms: random maps from words to words with a metric-DP guarantee."""
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -69,7 +70,7 @@ class _Registry(Mapping[str, type[Mechanism]]):
     }
 
     def __getitem__(self, name: str) -> type[Mechanism]:
-        found: type[Mechanism] = __getattr__(self._names[name])
+        found: type[Mechanism] = getattr(sys.modules[__name__], self._names[name])
         return found
 
     def __contains__(self, name: object) -> bool:

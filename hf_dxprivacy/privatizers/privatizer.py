@@ -45,7 +45,7 @@ from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
 from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise, Memoize
 from hf_dxprivacy.privatizers.nested import TextPath, text_paths
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.spaces.reference import refer, require_digest
+from hf_dxprivacy.spaces.space_artifact import refer, require_digest
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict

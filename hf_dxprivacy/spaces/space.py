@@ -598,11 +598,12 @@ class EmbeddingSpace(StoredSpace, Distances, Publishable):
 
     def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
         from hf_dxprivacy.hub import cards
+        from hf_dxprivacy.spaces.tree_text import branches
 
-        tree, words = self.hierarchy, self.words
-        branches = None if tree is None else tree.branches(words)
+        tree = self.hierarchy
+        drawn = None if tree is None else branches(tree, self.words)
         cards.write_space_card(
-            folder, self.digest, commit=self.commit, license=license, name=name, branches=branches
+            folder, self.digest, commit=self.commit, license=license, name=name, branches=drawn
         )
 
     def _check_publishable(self, license: str | None) -> None:

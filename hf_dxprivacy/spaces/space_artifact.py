@@ -5,15 +5,14 @@ import shutil
 import tempfile
 import weakref
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError, require_within
 from hf_dxprivacy.hub import HubCommit, artifact, cache_dir, tensors
 from hf_dxprivacy.hub.download import ArtifactSource, resolve
-from hf_dxprivacy.spaces.sidecars import BOUNDS, INDEX, SIDECARS, TREE
-from hf_dxprivacy.spaces.stored_space import StoredSpace
+from hf_dxprivacy.spaces.stored_space import BOUNDS, INDEX, SIDECARS, TREE, StoredSpace
 
 logger = logging.getLogger(__name__)
 
@@ -192,6 +191,42 @@ def cache_space(space: StoredSpace) -> Path:
                 shutil.rmtree(final, ignore_errors=True)
                 written.rename(final)
     return final
+
+
+def refer(space: StoredSpace) -> dict[str, Any]:
+    """Return where a space is found again, and its digest, which has to be the same then.
+
+    Returns:
+        "name" of a built-in space, of a repository on the Hub, or path of a local folder;
+        "commit", None but for a repository; "digest".
+
+    Raises:
+        InvalidValueError: If it is in memory only.
+    """
+    if space.commit is not None:
+        name, commit = space.commit.repo_id, space.commit.sha
+        return {"name": name, "commit": commit, "digest": space.digest}
+    if space.location is None:
+        raise InvalidValueError(
+            "the space is in memory only, so nothing can refer to it; save it with "
+            "space.save_pretrained or space.push_to_hub, load it from there with "
+            "EmbeddingSpace.from_pretrained, and make the privatizer over that"
+        )
+    return {"name": space.location, "commit": None, "digest": space.digest}
+
+
+def require_digest(reference: Mapping[str, Any], digest: str) -> None:
+    """Require what was loaded to be what is referred to.
+
+    Raises:
+        ArtifactError: If it has changed.
+    """
+    if digest != reference["digest"]:
+        raise ArtifactError(
+            f"the space {reference['name']!r} has the digest {digest}, but the privatizer was "
+            f"saved with {reference['digest']}: the space was changed since; its ε would be one of "
+            "another metric, so make a new privatizer"
+        )
 
 
 def _described(
