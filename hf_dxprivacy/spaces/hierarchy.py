@@ -287,17 +287,22 @@ class Hierarchy:
         """
         low = high = values[self.order]
         least, most = np.empty(len(self.sizes)), np.empty(len(self.sizes))
-        octaves = np.frexp(self.sizes)[1] - 1
-        for octave in range(int(octaves.max()) + 1):
-            here = np.flatnonzero(octaves == octave)
-            first = self.starts[here]
-            second = first + self.sizes[here] - (1 << octave)
+        for half, (here, first, second) in self._ranges.items():
             least[here] = np.minimum(low[first], low[second])
             most[here] = np.maximum(high[first], high[second])
-            half = 1 << octave
             low = np.minimum(low[:-half], low[half:])
             high = np.maximum(high[:-half], high[half:])
         return least, most
+
+    @lazy_property
+    def _ranges(self) -> dict[int, tuple[NDArray[np.int64], ...]]:
+        """By length 2ᵏ: the clusters that two ranges of it cover, and where these start."""
+        octaves, found = np.frexp(self.sizes)[1] - 1, {}
+        for octave in range(int(octaves.max()) + 1):
+            here = np.flatnonzero(octaves == octave)
+            first = self.starts[here]
+            found[1 << octave] = here, first, first + self.sizes[here] - (1 << octave)
+        return found
 
 
 def _check(
