@@ -19,7 +19,7 @@ import numpy as np
 
 import common
 from hf_dxprivacy import EmbeddingSpace
-from hf_dxprivacy._runtime import full_float32
+from hf_dxprivacy._devices import full_float32
 from hf_dxprivacy.mechanisms import (
     HyperbolicLaplace,
     Mechanism,

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from hf_dxprivacy.hub.artifact import write_artifact
+from hf_dxprivacy.hub.writing import write_artifact
 from hf_dxprivacy.mechanisms.certificate import certify
 from hf_dxprivacy.report import measure
 from hf_dxprivacy.spaces import space_artifact

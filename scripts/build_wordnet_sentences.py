@@ -28,7 +28,7 @@ import better_profanity
 import numpy as np
 from build_builtin_spaces import origin, wordnet_parser
 
-from hf_dxprivacy.hub.artifact import write_artifact
+from hf_dxprivacy.hub.writing import write_artifact
 from hf_dxprivacy.sentences import SentencePool
 from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
 from hf_dxprivacy.text import RowReader

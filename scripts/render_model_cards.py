@@ -16,6 +16,7 @@ from PIL import Image
 from hf_dxprivacy import EmbeddingSpace, SentencePool
 from hf_dxprivacy.hub.artifact import read_json
 from hf_dxprivacy.hub.cards import draw_picture, figures_digest, space_card, stored_figures
+from hf_dxprivacy.spaces.tree_text import branches
 
 ROOT = Path(__file__).resolve().parents[1]
 CARDS = ROOT / "model_cards"
@@ -83,7 +84,7 @@ def rendered(name: str) -> tuple[str, dict[str, Any]]:
         name=name,
         picture=f"{name}.png",
         licence_file=config["provenance"].get("licence_file"),
-        branches=None if space.hierarchy is None else space.hierarchy.branches(space.words),
+        branches=None if space.hierarchy is None else branches(space.hierarchy, space.words),
     )
     return card, figures
 

@@ -70,7 +70,7 @@ def push(args: argparse.Namespace) -> None:
         raise UsageError(f"{folder} is not an empty folder; name another one for --dry-run")
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-    from hf_dxprivacy.hub.download import hub_errors
+    from hf_dxprivacy.hub.client import hub_errors
 
     with usage(), hub_errors(args.repository, "push"):
         validate_repo_id(args.repository)

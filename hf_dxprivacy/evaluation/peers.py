@@ -6,7 +6,8 @@ is in docs/peers.md.
 
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from hf_dxprivacy.search import two_nearest
 from hf_dxprivacy.search.knn import squared_norms
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.distances import sample_rows
+from hf_dxprivacy.spaces.stored_space import SpaceCache
 
 
 class SanText(TruncatedExponential):
@@ -102,6 +104,10 @@ class Vickrey(Mechanism):
 T = TypeVar("T")
 
 
+# What mechanisms make of the words of a space and its copies, by their names.
+_KEPT: WeakKeyDictionary[SpaceCache, dict[str, Any]] = WeakKeyDictionary()
+
+
 class ListedWords(ExactMechanism):
     """A mechanism over an arrangement of the words, in which the unknown word is one of them."""
 
@@ -118,7 +124,7 @@ class ListedWords(ExactMechanism):
 
     def _kept(self, what: str, make: Callable[[], T]) -> T:
         """Return what is made of the words, whatever ε is, and remembered beside the space."""
-        known: dict[str, T] = self.space.cache.peers
+        known: dict[str, T] = _KEPT.setdefault(self.space.cache, {})
         if (name := f"{self.name} {what}") not in known:
             known[name] = make()
         return known[name]

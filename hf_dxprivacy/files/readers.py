@@ -27,7 +27,7 @@ from hf_dxprivacy.files.text_rows import (
     read_jsonl,
     read_txt,
 )
-from hf_dxprivacy.hub.download import is_unreachable, no_connection
+from hf_dxprivacy.hub.client import is_unreachable, no_connection
 
 STANDARD = "-"  # standard input or output
 ENDINGS = {

@@ -1,8 +1,9 @@
 """Artifacts in folders and on the Hub, and their cards; imports neither mechanisms nor spaces."""
 
-from hf_dxprivacy._lazy import moved
-from hf_dxprivacy.hub.artifact import cache_dir, read_artifact, update_config, write_artifact
-from hf_dxprivacy.hub.atomic import atomic_write
+from typing import TYPE_CHECKING
+
+from hf_dxprivacy._lazy import lazy, moved
+from hf_dxprivacy.hub.artifact import cache_dir, read_artifact
 from hf_dxprivacy.hub.download import (
     ArtifactSource,
     HubCommit,
@@ -14,6 +15,10 @@ from hf_dxprivacy.hub.download import (
     resolve,
 )
 from hf_dxprivacy.hub.publish import Publishable
+
+if TYPE_CHECKING:
+    from hf_dxprivacy.hub.atomic import atomic_write
+    from hf_dxprivacy.hub.writing import update_config, write_artifact
 
 __all__ = [
     "ArtifactSource",
@@ -32,4 +37,13 @@ __all__ = [
     "write_artifact",
 ]
 
-__getattr__ = moved(__name__, {"ReleasedDataset": "hf_dxprivacy.publishing"})
+# What writes is not needed to load.
+__getattr__ = lazy(
+    __name__,
+    {
+        "atomic_write": "hf_dxprivacy.hub.atomic",
+        "update_config": "hf_dxprivacy.hub.writing",
+        "write_artifact": "hf_dxprivacy.hub.writing",
+    },
+    moved(__name__, {"ReleasedDataset": "hf_dxprivacy.publishing"}),
+)

@@ -10,17 +10,15 @@ import json
 import os
 import zipfile
 import zlib
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
+from hf_dxprivacy.errors import ArtifactError, InvalidTypeError
 from hf_dxprivacy.hub import tensors
-from hf_dxprivacy.hub.atomic import atomic_write, current_folder
 
 FORMAT_VERSION = 1
 LIBRARY_NAME = "hf_dxprivacy"
@@ -32,6 +30,8 @@ PRIVATIZER = "privatizer.json"
 ENCODER = "encoder.json"
 VECTORS, TENSOR = "vectors.safetensors", "vectors"
 VOCABULARY = "vocabulary.txt"
+# The card of anything that is published, and the picture on it.
+README, PICTURE = "README.md", "privacy.png"
 
 # SHA-256 of the other entries, in hexadecimal. Artifacts of version 0.2 have none, and what is no
 # space has one since 0.4.
@@ -39,7 +39,7 @@ CONFIG_DIGEST = "config_sha256"
 # Free text about the origin, which its owner may edit by hand.
 UNBOUND = frozenset({CONFIG_DIGEST, "provenance"})
 
-# Entries that `write_artifact` derives from the arrays.
+# Entries that `writing.write_artifact` derives from the arrays.
 DERIVED = frozenset({*HEADER, "size", "dim", "dtype", "vectors_sha256", "vocabulary_sha256"})
 RESERVED = DERIVED | {CONFIG_DIGEST}
 
@@ -97,7 +97,7 @@ def to_json(content: Mapping[str, Any]) -> bytes:
 
 
 def read_record(path: Path, hint: str) -> dict[str, Any]:
-    """Read the entries of a JSON object that `write_record` wrote.
+    """Read the entries of a JSON object that `writing.write_record` wrote.
 
     Raises:
         ArtifactError: If it cannot be read, is damaged or altered, of another library or of a newer
@@ -124,12 +124,6 @@ def _read_headed(path: Path, hint: str) -> dict[str, Any]:
             "altered: fetch or save it again"
         )
     return record
-
-
-def write_record(path: Path, entries: Mapping[str, Any]) -> None:
-    """Write a JSON object with what `read_record` checks, in one atomic step."""
-    record = HEADER | dict(entries)
-    atomic_write(path, [to_json(record | {CONFIG_DIGEST: config_sha256(record)})])
 
 
 def require_fields(path: Path, entries: Any, fields: Mapping[str, Any]) -> None:
@@ -166,67 +160,6 @@ class Artifact(NamedTuple):
     vectors: NDArray[np.floating]
     words: tuple[str, ...]
     config: dict[str, Any]
-
-
-def write_artifact(
-    folder: str | Path,
-    *,
-    vectors: NDArray[np.floating],
-    words: Sequence[str],
-    config: Mapping[str, Any],
-    files: Mapping[str, Iterable[bytes | memoryview]] | None = None,
-) -> None:
-    """Write the files of an artifact one by one, ``config.json`` last; see `atomic_folder`.
-
-    Args:
-        folder: Created if missing. Files of an artifact already there are replaced.
-        vectors: (V, n) float16, float32 or float64.
-        words: V distinct words without line breaks.
-        config: JSON-serialisable entries to store beside those of `RESERVED`.
-        files: Contents of further files, in pieces, by name; what is read from them should be bound
-            by a digest in `config`.
-
-    Raises:
-        InvalidValueError: If words and vectors do not go together or the config sets a reserved
-            entry.
-        InvalidTypeError: If the config is not JSON-serialisable.
-    """
-    folder = Path(folder)
-    _refuse_reserved(config)
-    if vectors.ndim != 2 or len(vectors) != len(words) or vectors.size == 0:
-        raise InvalidValueError(
-            f"expected vectors of shape ({len(words)}, n) with n >= 1 for {len(words)} words, "
-            f"got {vectors.shape}"
-        )
-    if vectors.dtype.name not in ("float16", "float32", "float64"):
-        raise InvalidValueError(
-            f"expected float16, float32 or float64 vectors, got {vectors.dtype}"
-        )
-    word, count = Counter(words).most_common(1)[0]
-    if count > 1:
-        raise InvalidValueError(f"the word {word!r} occurs twice")
-    for row, word in enumerate(words):
-        if not word or "\n" in word or "\r" in word:
-            raise InvalidValueError(
-                f"row {row}: the word {word!r} is empty or contains a line break"
-            )
-    vocabulary = vocabulary_bytes(words)
-    entries = {
-        **HEADER,
-        "size": len(words),
-        "dim": vectors.shape[1],
-        "dtype": vectors.dtype.name,
-        "vectors_sha256": tensors.sha256({TENSOR: vectors}),
-        "vocabulary_sha256": hashlib.sha256(vocabulary).hexdigest(),
-        **config,
-    }
-    text = to_json(bind(entries))
-    folder.mkdir(parents=True, exist_ok=True)
-    atomic_write(folder / VECTORS, tensors.pieces({TENSOR: vectors}))
-    atomic_write(folder / VOCABULARY, [vocabulary])
-    for name, pieces in (files or {}).items():
-        atomic_write(folder / name, pieces)
-    atomic_write(folder / CONFIG, [text])
 
 
 def read_artifact(folder: Path) -> Artifact:
@@ -282,18 +215,6 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def update_config(folder: str | Path, changes: Mapping[str, Any]) -> None:
-    """Replace some top-level entries of ``config.json``, in one atomic step.
-
-    Raises:
-        InvalidValueError: If an entry of `RESERVED` is among them.
-        ArtifactError: If the configuration cannot be read.
-    """
-    _refuse_reserved(changes)
-    folder = current_folder(folder)
-    atomic_write(folder / CONFIG, [to_json(bind(read_config(folder) | dict(changes)))])
-
-
 def is_bound(config: Mapping[str, Any]) -> bool:
     """Tell whether a configuration carries a digest of its entries, as all since 0.3 do.
 
@@ -337,10 +258,3 @@ def bind(config: Mapping[str, Any]) -> dict[str, Any]:
 def vocabulary_bytes(words: Iterable[str]) -> bytes:
     """Return the content of ``vocabulary.txt``."""
     return "".join(f"{word}\n" for word in words).encode()
-
-
-def _refuse_reserved(config: Mapping[str, Any]) -> None:
-    if taken := sorted(RESERVED & set(config)):
-        raise InvalidValueError(
-            f"the config entries {', '.join(taken)} follow from the arrays and cannot be set"
-        )

@@ -21,11 +21,10 @@ from hf_dxprivacy.errors import (
     InvalidValueError,
     MissingExtraError,
 )
-from hf_dxprivacy.hub.artifact import LIBRARY_NAME, read_config
+from hf_dxprivacy.hub.artifact import LIBRARY_NAME, PICTURE, read_config
+from hf_dxprivacy.hub.artifact import README as README
 from hf_dxprivacy.hub.atomic import atomic_write
 
-README = "README.md"
-PICTURE = "privacy.png"
 TEMPLATES = Path(__file__).parent / "templates"
 
 PRIVATIZER_TAGS = ["dx-privacy", "metric-differential-privacy", "differential-privacy"]
@@ -122,17 +121,14 @@ def write_space_card(
     folder: Path,
     digest: str,
     *,
-    commit: object = None,
-    license: str | None,
-    name: str,
-    branches: str | None = None,
     encoder: Mapping[str, Any] | None = None,
     measured: str | None = None,
+    **described: Any,
 ) -> None:
     """Write the card of a saved space, its picture, and the text of its licence if that is known.
 
-    Arguments are as for `space_card`. The provenance may have "licence_text", which goes into the
-    file "licence_file".
+    Arguments are those of `space_card` that the folder does not tell. The provenance may have
+    "licence_text", which goes into the file "licence_file".
 
     Raises:
         ArtifactError: If the folder holds no space, or an index without its measured quality.
@@ -155,19 +151,9 @@ def write_space_card(
         file = "LICENSE"
     if isinstance(text, str):
         atomic_write(folder / file, [text.encode()])
-    card = space_card(
-        config,
-        digest,
-        commit=commit,
-        license=license,
-        name=name,
-        picture=picture,
-        licence_file=file if (folder / file).is_file() else None,
-        branches=branches,
-        encoder=encoder,
-        measured=measured,
-    )
-    atomic_write(folder / README, [card.encode()])
+    described |= {"picture": picture, "encoder": encoder, "measured": measured}
+    described["licence_file"] = file if (folder / file).is_file() else None
+    atomic_write(folder / README, [space_card(config, digest, **described).encode()])
 
 
 def write_card(

@@ -2,16 +2,12 @@
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from hf_dxprivacy._version import __version__
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.hub.artifact import LIBRARY_NAME
-from hf_dxprivacy.hub.atomic import atomic_folder, current_folder
-from hf_dxprivacy.hub.cards import check_licence
-from hf_dxprivacy.hub.download import hub_errors
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitInfo
@@ -36,7 +32,6 @@ class Publishable(ABC):
         license: str | None = None,
         push_to_hub: bool = False,
         repo_id: str | None = None,
-        **unknown: Any,
     ) -> None:
         """Save into a folder, from which `from_pretrained` loads, with a model card.
 
@@ -49,18 +44,18 @@ class Publishable(ABC):
                 By default the one that is known, if any.
             push_to_hub: Push it afterwards, as `push_to_hub` does, which has more options.
             repo_id: With `push_to_hub`, the repository; by default named like the folder.
-            **unknown: Refused.
 
         Raises:
-            InvalidTypeError: If an argument is unknown.
             InvalidValueError: If the Hub knows no such licence.
             HubError: With `push_to_hub`, if the Hub refuses it or cannot be reached.
             OSError: If a file cannot be written.
         """
-        _refuse("save_pretrained", unknown)
+        # Late here and below: loading neither writes nor needs the client, which takes a while.
+        from hf_dxprivacy.hub.atomic import atomic_folder
+
         if repo_id is not None and not push_to_hub:
             raise InvalidValueError(f"repo_id={repo_id!r} is for push_to_hub=True; add it")
-        check_licence(license)
+        _check_licence(license)
         if push_to_hub:
             self._check_publishable(license)
         folder = Path(directory)
@@ -79,7 +74,9 @@ class Publishable(ABC):
         `name` is what the card calls it, by default the name of the folder. The other arguments and
         the errors are those of `save_pretrained`.
         """
-        check_licence(license)
+        from hf_dxprivacy.hub.atomic import current_folder
+
+        _check_licence(license)
         name = name or Path(directory).resolve().name
         self._write_card(current_folder(directory), license=license, name=name)
 
@@ -93,7 +90,6 @@ class Publishable(ABC):
         revision: str | None = None,
         commit_message: str | None = None,
         create_pr: bool = False,
-        **unknown: Any,
     ) -> "CommitInfo":
         """Push to a repository on the Hub, as one commit; a push that fails leaves none.
 
@@ -106,20 +102,18 @@ class Publishable(ABC):
             revision: Branch to commit to; created if there is none. The main branch by default.
             commit_message: Says what was changed.
             create_pr: Open a pull request instead of committing.
-            **unknown: Refused.
 
         Returns:
             The commit; `oid` is what `from_pretrained` takes as ``revision=``.
 
         Raises:
-            InvalidTypeError: If an argument is unknown.
             InvalidValueError: If there is no licence, or the repository's name is not possible.
             HubError: If the Hub refuses it or cannot be reached.
         """
-        # Late, because the client takes a while to load.
         from huggingface_hub import HfApi
 
-        _refuse("push_to_hub", unknown)
+        from hf_dxprivacy.hub.client import hub_errors
+
         if not isinstance(repo_id, str):
             raise InvalidTypeError(f"expected repo_id to be a string, got {repo_id!r}")
         self._check_publishable(license)
@@ -160,11 +154,7 @@ class Publishable(ABC):
         """Raise if this cannot be published as it is, before anything is written."""
 
 
-def _refuse(method: str, unknown: Mapping[str, object]) -> None:
-    """Raise for arguments that other libraries' methods of the same name take."""
-    if not unknown:
-        return
-    remedy = "leave it out"
-    if "subfolder" in unknown:
-        remedy = "one repository or folder holds one artifact, at its root: name another one"
-    raise InvalidTypeError(f"{method} has no argument {', '.join(sorted(unknown))}; {remedy}")
+def _check_licence(license: str | None) -> None:
+    from hf_dxprivacy.hub.cards import check_licence
+
+    check_licence(license)

@@ -1,10 +1,11 @@
 """Mechanisms: random maps from words to words with a metric-DP guarantee."""
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hf_dxprivacy._lazy import lazy, moved
-from hf_dxprivacy._runtime import CPU, check_device
+from hf_dxprivacy._runtime import CPU
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_one_of
 from hf_dxprivacy.mechanisms.base import ExactMechanism, ExponentialLaw, Mechanism
 
@@ -69,7 +70,7 @@ class _Registry(Mapping[str, type[Mechanism]]):
     }
 
     def __getitem__(self, name: str) -> type[Mechanism]:
-        found: type[Mechanism] = __getattr__(self._names[name])
+        found: type[Mechanism] = getattr(sys.modules[__name__], self._names[name])
         return found
 
     def __contains__(self, name: object) -> bool:
@@ -176,6 +177,8 @@ def resolve_mechanism(
     """
     # First, since what follows may calibrate for minutes.
     if device != CPU:
+        from hf_dxprivacy._devices import check_device
+
         check_device(device)
     if isinstance(mechanism, Mechanism):
         found = mechanism

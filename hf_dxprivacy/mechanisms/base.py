@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hf_dxprivacy._runtime import CPU, SetOnce, check_device, lazy_property
+from hf_dxprivacy._runtime import CPU, SetOnce, lazy_property
 from hf_dxprivacy.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -120,6 +120,8 @@ class Mechanism(SetOnce, ABC):
             InvalidValueError: If there is no such device.
             MissingExtraError: If torch is needed and not installed.
         """
+        from hf_dxprivacy._devices import check_device
+
         check_device(device)
         moved = copy.copy(self)
         vars(moved)["device"] = device

@@ -19,6 +19,9 @@ from hf_dxprivacy.mechanisms.base import Ids, Reals
 from hf_dxprivacy.randomness import RowStreams
 from hf_dxprivacy.spaces import EmbeddingSpace
 
+# Here, so that no worker is forked while another thread imports it.
+from hf_dxprivacy.spaces.partition import Partition
+
 Weights = Callable[[Reals], Reals]
 
 # Version of the noise-to-word mapping. Increment on any change: it is part of the stream key, so
@@ -116,7 +119,7 @@ class RejectionSampler:
         self._device = device
         self._weights = weights
         self._floor = weights(np.array([np.inf]))[0]
-        partition = space.partition(device)
+        partition: Partition = space.partition(device)
         self._order, self._starts = partition.order, partition.starts
         self._sizes = np.diff(self._starts)
         self._width = 1 << (len(self._sizes) - 1).bit_length()

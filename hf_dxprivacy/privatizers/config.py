@@ -12,7 +12,6 @@ from hf_dxprivacy.hub.artifact import (
     read_json,
     read_record,
     require_fields,
-    write_record,
 )
 
 FILE = PRIVATIZER
@@ -61,6 +60,8 @@ class PrivatizerConfig:
     def write(self, folder: Path) -> None:
         """Write ``privatizer.json``, whole or not at all."""
         folder.mkdir(parents=True, exist_ok=True)
+        from hf_dxprivacy.hub.writing import write_record
+
         write_record(folder / FILE, self.to_dict())
 
     @classmethod

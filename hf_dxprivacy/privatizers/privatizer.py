@@ -28,7 +28,8 @@ from hf_dxprivacy.errors import (
     require_one_of,
 )
 from hf_dxprivacy.guarantee import PrivacyGuarantee
-from hf_dxprivacy.hub import ArtifactSource, HubOptions, Publishable, cards, is_builtin, resolve
+from hf_dxprivacy.hub import ArtifactSource, HubOptions, Publishable, is_builtin, resolve
+from hf_dxprivacy.hub.artifact import README
 from hf_dxprivacy.mechanisms import (
     MECHANISMS,
     Mechanism,
@@ -36,7 +37,6 @@ from hf_dxprivacy.mechanisms import (
     required_index,
     resolve_mechanism,
 )
-from hf_dxprivacy.mechanisms.local_bound import within_local_bound
 from hf_dxprivacy.privatizers import config
 from hf_dxprivacy.privatizers.budget import BudgetUnit, PrivacyBudget
 from hf_dxprivacy.privatizers.config import PrivatizerConfig
@@ -45,7 +45,7 @@ from hf_dxprivacy.privatizers.fingerprint import fingerprint_tag
 from hf_dxprivacy.privatizers.keyed_noise import KeyedNoise, Memoize
 from hf_dxprivacy.privatizers.nested import TextPath, text_paths
 from hf_dxprivacy.spaces import EmbeddingSpace
-from hf_dxprivacy.spaces.reference import refer, require_digest
+from hf_dxprivacy.spaces.space_artifact import refer, require_digest
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
@@ -85,7 +85,7 @@ class Privatizer(SetOnce, Publishable, Shown):
     It holds no generator: every process draws from its own key.
     """
 
-    published_files: ClassVar[tuple[str, ...]] = (config.FILE, cards.README)
+    published_files: ClassVar[tuple[str, ...]] = (config.FILE, README)
     # The class that loads its folders, and the arguments that may differ between two uses of one.
     _owner: ClassVar[str]
     _runtime_arguments: ClassVar[tuple[str, ...]]
@@ -135,6 +135,8 @@ class Privatizer(SetOnce, Publishable, Shown):
                 raise InvalidValueError(NOT_LOCAL.format('memoize="user"'))
             epsilon = local_epsilon
             if mechanism is not None:
+                from hf_dxprivacy.mechanisms.local_bound import within_local_bound
+
                 bounds = (within_local_bound(p, mechanism, epsilon, options) for p in parts)
                 epsilon = min(bounds, default=None) or within_local_bound(
                     space, mechanism, epsilon, options
@@ -488,6 +490,8 @@ class Privatizer(SetOnce, Publishable, Shown):
         }
         # The card is about what is loaded from here, which has no seed or key.
         guarantee = str(self.with_noise(None).guarantee)
+        from hf_dxprivacy.hub import cards
+
         cards.write_card(
             folder,
             "privatizer",
@@ -499,6 +503,8 @@ class Privatizer(SetOnce, Publishable, Shown):
         )
 
     def _check_publishable(self, license: str | None) -> None:
+        from hf_dxprivacy.hub import cards
+
         cards.require_licence(license, self.space.provenance)
         space = self.config.space
         if space["commit"] is None and not is_builtin(space["name"]):

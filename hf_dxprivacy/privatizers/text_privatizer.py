@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,10 @@ from hf_dxprivacy.privatizers.privatizer import NOT_LOCAL, Privatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.text import Cell, RowReader, is_missing, stop_words
 from hf_dxprivacy.text.segmenters import WORDS, identity
-from hf_dxprivacy.text.selector import Selector
 from hf_dxprivacy.text.shapes import UNIFORMS, render
+
+if TYPE_CHECKING:
+    from hf_dxprivacy.text.selector import Selector
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +115,7 @@ class DxPrivatizer(Privatizer):
     _derived = (*Privatizer._derived, "_reader", "_inputs", "_types", "_seen")
 
     # Of `SlotPrivatizer`: the selector of the words to perturb, and the columns that show them.
-    _selector: Selector | None = None
+    _selector: "Selector | None" = None
     _segmenter = WORDS
     _mask_columns: tuple[str, ...] = ()
     _spans_columns: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,6 +80,45 @@ class VectorIndex:
     def sha256(self) -> str:
         """SHA-256 of the content, in hexadecimal."""
         return self.stored_sha256 or hashlib.sha256(self.content.data).hexdigest()
+
+    @property
+    def pieces(self) -> Iterable[bytes | memoryview]:
+        """The content, to be written to a file."""
+        return [self.content.data]
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What ``config.json`` says of it beside digests."""
+        return {
+            "kind": self.kind,
+            "factory": self.factory,
+            "faiss": self.faiss_version,
+            "quality": self.quality,
+        }
+
+    @classmethod
+    def restored(
+        cls, content: NDArray[np.uint8], entry: Mapping[str, Any], vectors: NDArray[np.floating]
+    ) -> "VectorIndex":
+        """Make an index of a file that a digest check has passed.
+
+        Args:
+            content: Its bytes.
+            entry: What `described` was, and "sha256" of the file.
+            vectors: (V, n), those of the space.
+
+        Raises:
+            ArtifactError: As for the class.
+        """
+        return cls(
+            entry["kind"],
+            entry["factory"],
+            content,
+            np.ascontiguousarray(vectors, dtype=np.float32),
+            entry["quality"],
+            entry["faiss"],
+            entry["sha256"],
+        )
 
     def search(self, queries: NDArray[np.floating]) -> NDArray[np.int64]:
         """Return the row of the nearest vector for each query, as far as the index finds it.

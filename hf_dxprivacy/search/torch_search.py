@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy._runtime import block_rows, full_float32, open_device
+from hf_dxprivacy._devices import block_rows, full_float32, open_device
 from hf_dxprivacy.search.knn import ExactSearch, Shortlist, squared_norms
 from hf_dxprivacy.search.lorentz import PoincareSearch, lifted
 

@@ -3,6 +3,7 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hf_dxprivacy.hub import HubOptions
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.lookup import look_up_rows
 from hf_dxprivacy.spaces.models import TransformersModel
-from hf_dxprivacy.spaces.reference import load, refer
+from hf_dxprivacy.spaces.space_artifact import refer, require_digest
 from hf_dxprivacy.text import RowReader
 from hf_dxprivacy.text.segmenters import WORDS, identity
 
@@ -167,7 +168,11 @@ class WordEncoder(SentenceEncoder):
     ) -> "WordEncoder":
         """Return an encoder as it was stored; the space must not have changed."""
         segmenter = reference.get("segmenter", WORDS)
-        return cls(load(reference, access), tensors.get("weights"), segmenter)
+        space = EmbeddingSpace.from_pretrained(
+            reference["name"], revision=reference["commit"], **asdict(access)
+        )
+        require_digest(reference, space.digest)
+        return cls(space, tensors.get("weights"), segmenter)
 
 
 class TransformersEncoder(SentenceEncoder):

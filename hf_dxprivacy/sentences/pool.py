@@ -26,9 +26,9 @@ from hf_dxprivacy.hub.artifact import (
     read_config,
     read_record,
     require_fields,
-    write_record,
 )
 from hf_dxprivacy.hub.atomic import atomic_write
+from hf_dxprivacy.hub.writing import write_record
 from hf_dxprivacy.search import ExactSearch
 from hf_dxprivacy.sentences.cleaning import (
     WORDS,

@@ -20,7 +20,8 @@ from hf_dxprivacy.errors import (
 )
 from hf_dxprivacy.guarantee import CorpusGuarantee, Disclosure
 from hf_dxprivacy.hub import HubOptions, Publishable, atomic_write, cards, resolve, tensors
-from hf_dxprivacy.hub.artifact import LIBRARY_NAME, read_record, require_fields, write_record
+from hf_dxprivacy.hub.artifact import LIBRARY_NAME, read_record, require_fields
+from hf_dxprivacy.hub.writing import write_record
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.slots.ngram_release import ReleaseConfig, release
 from hf_dxprivacy.slots.ngram_tree import (

@@ -1,8 +1,7 @@
 """A rooted tree over the words of a space, laid out so that every cluster is a range of places."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,6 @@ from hf_dxprivacy.hub import tensors
 
 _FIELDS = ("order", "parents", "sizes", "starts")
 _DTYPE = np.dtype("<i4")
-
-# What `Hierarchy.branches` draws: words that most English vocabularies have, in the largest of
-# their clusters up to each size, and so many new words of each cluster.
-EXAMPLES = ("soup", "doctor", "monday", "guitar")
-LARGEST = (300, 30, 5)
-SHOWN = 6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,17 +77,9 @@ class Hierarchy:
         Raises:
             InvalidValueError: If a parent is out of range, or nodes form a circle.
         """
-        above = np.asarray(parents, dtype=np.int64)
-        if size < 1 or above.ndim != 1 or len(above) < size:
-            raise InvalidValueError(
-                f"expected the parents of {size} words and of their clusters, got an array of "
-                f"shape {above.shape}"
-            )
-        if ((above != -1) & ((above < size) | (above >= len(above)))).any():
-            raise InvalidValueError(
-                f"expected each parent to be -1 or a cluster, from {size} to {len(above) - 1}"
-            )
-        return cls(**_laid_out(above, size), method=method)
+        from hf_dxprivacy.spaces.tree_layout import laid_out
+
+        return cls(**laid_out(parents, size), method=method)
 
     @classmethod
     def from_merges(cls, merges: ArrayLike, size: int, method: str = "") -> "Hierarchy":
@@ -106,17 +91,9 @@ class Hierarchy:
             size: V.
             method: How the tree was made.
         """
-        pairs = np.asarray(merges, dtype=np.int64).reshape(-1, 2)
-        if len(pairs) != size - 1 or not np.array_equal(
-            np.sort(pairs, axis=None), np.arange(2 * len(pairs))
-        ):
-            raise InvalidValueError(
-                f"expected {size - 1} merges in which each of {2 * size - 2} nodes below the root "
-                "is merged once"
-            )
-        parents = np.full(2 * size - 1, -1)
-        parents[pairs] = size + np.arange(len(pairs))[:, None]
-        return cls.from_parents(parents, size, method)
+        from hf_dxprivacy.spaces.tree_layout import parents_of_merges
+
+        return cls.from_parents(parents_of_merges(merges, size), size, method)
 
     def with_leaves(self, groups: Sequence[tuple[int, int]]) -> "Hierarchy":
         """Return a tree with further words, those of a group together in a new cluster.
@@ -166,21 +143,34 @@ class Hierarchy:
         """SHA-256 of the file of `tensors`, in hexadecimal."""
         return self.stored_sha256 or tensors.sha256(self.tensors)
 
+    @property
+    def pieces(self) -> Iterable[bytes | memoryview]:
+        """The file of `tensors`, in pieces."""
+        return tensors.pieces(self.tensors)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What ``config.json`` says of it beside digests."""
+        return {"method": self.method, "clusters": len(self.sizes)}
+
     @classmethod
-    def from_tensors(
-        cls, stored: Mapping[str, NDArray[Any]], size: int, entry: Mapping[str, Any]
+    def restored(
+        cls,
+        stored: Mapping[str, NDArray[Any]],
+        entry: Mapping[str, Any],
+        vectors: NDArray[np.floating],
     ) -> "Hierarchy":
         """Make a tree of `tensors` that were stored; they are used in place.
 
         Args:
             stored: The arrays by name.
-            size: V.
             entry: "clusters" C, "method", and "sha256" of the file.
+            vectors: (V, n), those of the space.
 
         Raises:
             InvalidValueError: If they are no such tree.
         """
-        clusters = entry["clusters"]
+        clusters, size = entry["clusters"], len(vectors)
         lengths = dict(zip(_FIELDS, (size, clusters + size, clusters, clusters), strict=True))
         if {name: (array.dtype, array.shape) for name, array in stored.items()} != {
             name: (_DTYPE, (length,)) for name, length in lengths.items()
@@ -285,40 +275,6 @@ class Hierarchy:
         """Return the words of a cluster in tree order, (size,) rows."""
         return self.order[self.starts[cluster] : self.starts[cluster] + self.sizes[cluster]]
 
-    def branches(self, words: Sequence[str]) -> str:
-        """Draw a few branches as text: some words in their small, middle and large clusters.
-
-        Args:
-            words: (V,) the words by row. Those of `EXAMPLES` are drawn; if there are none, words
-                evenly spaced in row order.
-
-        Returns:
-            A line for each cluster, below the next larger one: the number of its words, and the
-            first of them, in row order, that no line below it is about.
-        """
-        rows = [words.index(word) for word in EXAMPLES if word in words]
-        spaced = np.linspace(0, len(self) - 1, len(EXAMPLES) + 2)[1:-1].astype(int)
-        below: dict[int, dict[int, None]] = {}
-        for row in rows or spaced.tolist():
-            chain = self.chain(row)[::-1]
-            found = [next((c for c in chain if self.sizes[c] <= most), 0) for most in LARGEST]
-            for outer, inner in pairwise(dict.fromkeys([0, *found])):
-                below.setdefault(outer, {})[inner] = None
-
-        def lines(cluster: int) -> Iterator[str]:
-            inner = [*below.get(cluster, ())]
-            told = [self.members(c) for c in inner]
-            new = np.setdiff1d(self.members(cluster), np.concatenate([[], *told])).tolist()
-            more = ", …" if len(new) > SHOWN else ""
-            named = ", ".join(words[row] for row in new[:SHOWN])
-            yield f"{self.sizes[cluster]:,} words: {named}{more}"
-            for c in inner:
-                first, rest = ("└─ ", "   ") if c == inner[-1] else ("├─ ", "│  ")
-                for number, line in enumerate(lines(c)):
-                    yield (rest if number else first) + line
-
-        return "\n".join(lines(0))
-
     def range_extremes(
         self, values: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -331,17 +287,22 @@ class Hierarchy:
         """
         low = high = values[self.order]
         least, most = np.empty(len(self.sizes)), np.empty(len(self.sizes))
-        octaves = np.frexp(self.sizes)[1] - 1
-        for octave in range(int(octaves.max()) + 1):
-            here = np.flatnonzero(octaves == octave)
-            first = self.starts[here]
-            second = first + self.sizes[here] - (1 << octave)
+        for half, (here, first, second) in self._ranges.items():
             least[here] = np.minimum(low[first], low[second])
             most[here] = np.maximum(high[first], high[second])
-            half = 1 << octave
             low = np.minimum(low[:-half], low[half:])
             high = np.maximum(high[:-half], high[half:])
         return least, most
+
+    @lazy_property
+    def _ranges(self) -> dict[int, tuple[NDArray[np.int64], ...]]:
+        """By length 2ᵏ: the clusters that two ranges of it cover, and where these start."""
+        octaves, found = np.frexp(self.sizes)[1] - 1, {}
+        for octave in range(int(octaves.max()) + 1):
+            here = np.flatnonzero(octaves == octave)
+            first = self.starts[here]
+            found[1 << octave] = here, first, first + self.sizes[here] - (1 << octave)
+        return found
 
 
 def _check(
@@ -376,43 +337,3 @@ def _check(
     ascending = np.diff(starts) > 0
     if not (ascending | ((np.diff(starts) == 0) & (np.diff(sizes) < 0))).all():
         raise InvalidValueError("the clusters of the tree are not in preorder")
-
-
-def _laid_out(above: NDArray[np.int64], size: int) -> dict[str, Any]:
-    """Return the arrays of a `Hierarchy` by name, from the parents of its nodes."""
-    root = len(above)
-    parents = np.append(np.where(above < 0, root, above), -1)
-    by_parent = np.argsort(parents[:root], kind="stable")
-    first = np.searchsorted(parents[:root][by_parent], np.arange(root + 2)).tolist()
-    children, up = by_parent.tolist(), parents.tolist()
-    preorder, stack = [], [root]
-    while stack:
-        node = stack.pop()
-        preorder.append(node)
-        stack += children[first[node] : first[node + 1]][::-1]
-    if len(preorder) != root + 1:
-        raise InvalidValueError("expected a tree, but some of the clusters lie around themselves")
-    words = [1] * size + [0] * (root + 1 - size)
-    branches = [0] * (root + 1)
-    for node in reversed(preorder[1:]):
-        words[up[node]] += words[node]
-        branches[up[node]] += words[node] > 0
-    number = [-1] * (root + 1)
-    order: list[int] = []
-    of_clusters: list[int] = []
-    of_words: list[int] = []
-    starts: list[int] = []
-    sizes: list[int] = []
-    for node in preorder:
-        outside = number[up[node]] if node != root else -1
-        if node < size:
-            order.append(node)
-            of_words.append(outside)
-        elif branches[node] > 1 or (node == root and size == 1):
-            number[node] = len(sizes)
-            of_clusters.append(outside)
-            starts.append(len(order))
-            sizes.append(words[node])
-        else:
-            number[node] = outside
-    return {"order": order, "parents": of_clusters + of_words, "starts": starts, "sizes": sizes}

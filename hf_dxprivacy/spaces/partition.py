@@ -13,9 +13,7 @@ digit.
 
 import hashlib
 import math
-import mmap
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -25,14 +23,14 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from hf_dxprivacy import _runtime
-from hf_dxprivacy._runtime import block_rows, full_float32, lazy_property, open_device
+from hf_dxprivacy._devices import block_rows, full_float32, open_device
+from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.hub import tensors
 from hf_dxprivacy.randomness import keyed_generator
 from hf_dxprivacy.spaces import metrics
 from hf_dxprivacy.spaces.distances import MODERATE, Distances
 
-BLOCKS = 512
 # Clusters, found among some of the words by some rounds of k-means.
 CLUSTERS, SAMPLE, STEPS = 32, 1 << 12, 5
 # Inputs and words of one matrix product, which BLAS multiplies at full speed.
@@ -43,9 +41,6 @@ FINISHED = 128
 KEPT_NUMBERS = 1 << 24
 # Copies of a block of products that a device of torch holds at once.
 COPIES = 2
-
-# Bytes of bounds that processes share.
-SHARED_BYTES = 1 << 27
 
 # Norms in units of the lattice: sums up to 2·norm² are exact whole numbers in that dtype.
 LONGEST = {"euclidean": (np.float32, 2890.0), "poincare": (np.float64, 3e7)}
@@ -390,21 +385,34 @@ class DistanceBounds:
         """SHA-256 of the file of `tensors`, in hexadecimal."""
         return self.stored_sha256 or tensors.sha256(self.tensors)
 
+    @property
+    def pieces(self) -> Iterable[bytes | memoryview]:
+        """The file of `tensors`, in pieces."""
+        return tensors.pieces(self.tensors)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What ``config.json`` says of them beside digests."""
+        return {"k": self.k}
+
     @classmethod
-    def from_tensors(
-        cls, stored: Mapping[str, NDArray[Any]], size: int, entry: Mapping[str, Any]
+    def restored(
+        cls,
+        stored: Mapping[str, NDArray[Any]],
+        entry: Mapping[str, Any],
+        vectors: NDArray[np.floating],
     ) -> "DistanceBounds":
         """Make bounds of `tensors` that were stored; they are used in place.
 
         Args:
             stored: The arrays by name.
-            size: V.
             entry: "k", and "sha256" of the file.
+            vectors: (V, n), those of the space.
 
         Raises:
             InvalidValueError: If they are no such bounds.
         """
-        k = entry["k"]
+        k, size = entry["k"], len(vectors)
         found = {name: (array.dtype, array.shape) for name, array in stored.items()}
         expected = [
             {"lower": (np.dtype("<f4"), (rows, k)), "order": (np.dtype("<i4"), (size,))}
@@ -417,57 +425,3 @@ class DistanceBounds:
         if not stored["lower"].min() >= 0:
             raise InvalidValueError("a bound of a distance is negative or not a number")
         return cls(**stored, stored_sha256=entry["sha256"])
-
-
-class SharedBounds:
-    """Bounds that the processes forked from this one work out once for all of them.
-
-    They are in memory that only these processes share, and that is gone with the last of them:
-    which bounds are there tells which words occur. A row is 0 until it is written, and always with
-    the same values; so what another process sees of it halfway are lower bounds as well, whichever
-    bytes have arrived, since positive numbers of IEEE 754 are ordered as the whole numbers that
-    their bytes are. A sum, written after the row, tells whether all of it is there, as reproducible
-    draws need.
-
-    Args:
-        size: Number of words, V. Only the first are shared if there are very many.
-        width: Number of blocks.
-    """
-
-    def __init__(self, size: int, width: int) -> None:
-        self.owner, count = os.getpid(), min(size + 1, SHARED_BYTES // (4 * width))
-        # Taken from the system when it is written to.
-        rows, sums = (mmap.mmap(-1, 4 * count * each) for each in (width, 1))
-        self._rows = np.frombuffer(rows, dtype=np.float32).reshape(count, width)
-        self._sums = np.frombuffer(sums, dtype=np.uint32)
-
-    def complete(
-        self, ids: NDArray[np.int64], compute: Callable[[NDArray[np.int64]], NDArray[np.float32]]
-    ) -> NDArray[np.float32]:
-        """Return the bounds of some inputs, (m, width), after computing those that are not there.
-
-        Args:
-            ids: (m,) rows; −1 is the centroid.
-            compute: See `Partition.bounds`.
-        """
-        # A process alone would only keep everything twice.
-        if os.getpid() == self.owner:
-            return compute(ids)
-        places = np.minimum(ids + 1, len(self._sums) - 1)
-        bounds = self._rows[places]
-        found = (
-            (self._sums[places] == _sums(bounds)) & (self._sums[places] > 0) & (places == ids + 1)
-        )
-        rest = np.flatnonzero(~found)
-        if len(rest):
-            bounds[rest] = compute(ids[rest])
-            rest = rest[places[rest] == ids[rest] + 1]
-            self._rows[places[rest]] = bounds[rest]
-            self._sums[places[rest]] = _sums(bounds[rest])
-        return bounds
-
-
-def _sums(rows: NDArray[np.float32]) -> NDArray[np.uint32]:
-    """Return the sum of each row's bytes as whole numbers, (m,)."""
-    sums: NDArray[np.uint32] = rows.view(np.uint32).sum(axis=1, dtype=np.uint32)
-    return sums

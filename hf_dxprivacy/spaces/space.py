@@ -1,21 +1,16 @@
 """EmbeddingSpace: words, their vectors and a metric."""
 
-import hashlib
-import json
-import os
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import repeat
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hf_dxprivacy._runtime import CPU, lazy_property
+from hf_dxprivacy._runtime import CPU
 from hf_dxprivacy.errors import (
-    InvalidTypeError,
     InvalidValueError,
     require_at_least,
     require_between,
@@ -23,60 +18,24 @@ from hf_dxprivacy.errors import (
     require_positive,
 )
 from hf_dxprivacy.guarantee import agreed
-from hf_dxprivacy.hub import HubCommit, HubOptions, Publishable, cards, tensors
-from hf_dxprivacy.hub import artifact as folder
+from hf_dxprivacy.hub import HubOptions, Publishable
 from hf_dxprivacy.hub.download import resolve
-from hf_dxprivacy.search import VectorIndex
-from hf_dxprivacy.spaces import (
-    checks,
-    index_quality,
-    linkage,
-    metrics,
-    models,
-    space_artifact,
-    vector_readers,
-)
+from hf_dxprivacy.spaces import checks, metrics, space_artifact
 from hf_dxprivacy.spaces.distances import PRODUCT_ROWS, Distances, sample_rows
-from hf_dxprivacy.spaces.hierarchy import Hierarchy
-from hf_dxprivacy.spaces.partition import (
-    BLOCKS,
-    DistanceBounds,
-    Partition,
-    SharedBounds,
-    TorchPartition,
-)
-from hf_dxprivacy.text.shapes import FAMILIES, SHAPES
+from hf_dxprivacy.spaces.shared_bounds import BLOCKS
+from hf_dxprivacy.spaces.stored_space import StoredSpace
+from hf_dxprivacy.text.shapes import FAMILIES
+
+if TYPE_CHECKING:
+    from hf_dxprivacy.spaces.hierarchy import Hierarchy
+    from hf_dxprivacy.spaces.models import Scripts
+    from hf_dxprivacy.spaces.partition import Partition
 
 NEIGHBOUR_RANKS = (1, 10, 100)
 METRIC_NAMES = {"euclidean": "Euclidean distance", "poincare": "hyperbolic distance"}
 
 
-@dataclass(eq=False)
-class SpaceCache:
-    """Values computed from a space, remembered beside it and shared by its copies.
-
-    They follow from the space, so that it makes no difference which thread adds one, or when:
-    medians of distances to the k-th neighbour and the distances of which they are, by k; privacy
-    levels of "calibrated", as the config stores them; partitions, by device and stored bounds;
-    what mechanisms of other papers make of the words, by their names.
-    """
-
-    neighbour_distances: dict[int, float] = field(default_factory=dict)
-    samples: dict[int, NDArray[np.float64]] = field(default_factory=dict)
-    certificates: dict[str, Any] = field(default_factory=dict)
-    partitions: dict[tuple[str, DistanceBounds | None], Partition] = field(default_factory=dict)
-    peers: dict[str, Any] = field(default_factory=dict)
-    shared: SharedBounds | None = None
-
-    def share(self, size: int) -> None:
-        """Make room for bounds that processes forked from now on share, but not in one of them."""
-        if hasattr(os, "fork") and (self.shared is None or self.shared.owner == os.getpid()):
-            with suppress(OSError):
-                self.shared = SharedBounds(size, min(BLOCKS, size))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class EmbeddingSpace(Distances, Publishable):
+class EmbeddingSpace(StoredSpace, Distances, Publishable):
     """A vocabulary with one vector per word and a metric; immutable.
 
     Make one with `from_pretrained`, `from_vectors`, `from_text_vectors`, `from_transformers` or
@@ -102,38 +61,7 @@ class EmbeddingSpace(Distances, Publishable):
         cache: Values computed from the space.
     """
 
-    words: tuple[str, ...]
-    vectors: NDArray[np.floating]
-    metric: str = "euclidean"
-    scale: float = 1.0
-    provenance: dict[str, Any] = field(default_factory=dict)
-    figures: dict[str, Any] = field(default_factory=dict)
-    location: str | None = None
-    commit: HubCommit | None = None
-    index: VectorIndex | None = None
-    neighbour_lists: DistanceBounds | None = None
-    hierarchy: Hierarchy | None = None
-    shapes: tuple[str, ...] = ()
-    stored_sha256: Mapping[str, str] = field(default_factory=dict)
-    cache: SpaceCache = field(default_factory=SpaceCache)
-
     published_files: ClassVar[tuple[str, ...]] = space_artifact.FILES
-
-    def __post_init__(self) -> None:
-        checks.check_metric(self.metric, self.scale)
-        vectors = checks.as_matrix(self.vectors).view()
-        vectors.setflags(write=False)
-        object.__setattr__(self, "words", checks.as_words(self.words))
-        object.__setattr__(self, "vectors", vectors)
-        object.__setattr__(self, "scale", float(self.scale))
-        checks.check_vectors(self.words, vectors, self.metric)
-        # A word that occurs twice is refused here.
-        rows = self._rows
-        if wrong := [shape for shape in self.shapes if shape not in rows or shape not in SHAPES]:
-            raise InvalidValueError(
-                f"expected shapes to be words of the vocabulary, among {', '.join(SHAPES)}; got "
-                f"{', '.join(wrong)}"
-            )
 
     @classmethod
     def from_vectors(
@@ -143,7 +71,7 @@ class EmbeddingSpace(Distances, Publishable):
         metric: str = "euclidean",
         scale: float = 1.0,
         provenance: Mapping[str, Any] | None = None,
-    ) -> "EmbeddingSpace":
+    ) -> EmbeddingSpace:
         """Make a space from arrays, which are copied.
 
         Args:
@@ -166,7 +94,7 @@ class EmbeddingSpace(Distances, Publishable):
     @classmethod
     def from_text_vectors(
         cls, path: str | Path, limit: int | None = None, progress: bool = True
-    ) -> "EmbeddingSpace":
+    ) -> EmbeddingSpace:
         """Read a file of word vectors as float32: GloVe, word2vec (text, binary) or fastText text.
 
         Plain or gzip; the format is recognised from the content.
@@ -179,6 +107,8 @@ class EmbeddingSpace(Distances, Publishable):
         Raises:
             InvalidValueError: If the file is malformed; names the file and the line.
         """
+        from hf_dxprivacy.spaces import vector_readers
+
         words, vectors = vector_readers.read_vectors(path, limit=limit, progress=progress)
         return cls(tuple(words), vectors, provenance={"source": Path(path).name, "limit": limit})
 
@@ -192,8 +122,8 @@ class EmbeddingSpace(Distances, Publishable):
         token: str | bool | None = None,
         local_files_only: bool = False,
         subwords: bool = False,
-        scripts: models.Scripts = "main",
-    ) -> "EmbeddingSpace":
+        scripts: Scripts = "main",
+    ) -> EmbeddingSpace:
         """Take the input embedding of a `transformers` model, as it is stored, in float32.
 
         The words are those that are exactly one token of the model's tokenizer in running text;
@@ -228,6 +158,8 @@ class EmbeddingSpace(Distances, Publishable):
             ArtifactError: If there are no safetensors files, or they do not fit the model.
             MissingExtraError: If torch or transformers is not installed.
         """
+        from hf_dxprivacy.spaces import models
+
         access = HubOptions(cache_dir, token, local_files_only)
         words, vectors, provenance = models.read_transformers(
             model_id, revision, access, subwords, scripts
@@ -235,7 +167,7 @@ class EmbeddingSpace(Distances, Publishable):
         return cls(words, vectors, provenance=provenance)
 
     @classmethod
-    def from_static(cls, model: Any, scripts: models.Scripts = "main") -> "EmbeddingSpace":
+    def from_static(cls, model: Any, scripts: Scripts = "main") -> EmbeddingSpace:
         """Take the vectors of a static model of model2vec.
 
         The words are those that are exactly one token of the model's tokenizer in running text,
@@ -253,6 +185,8 @@ class EmbeddingSpace(Distances, Publishable):
             HubError: If the Hub refuses it or cannot be reached.
             MissingExtraError: If model2vec is not installed.
         """
+        from hf_dxprivacy.spaces import models
+
         words, vectors, provenance = models.read_static(model, scripts)
         return cls(words, vectors, provenance=provenance)
 
@@ -268,7 +202,7 @@ class EmbeddingSpace(Distances, Publishable):
         force_download: bool = False,
         index: str | None = None,
         neighbour_lists: bool = False,
-    ) -> "EmbeddingSpace":
+    ) -> EmbeddingSpace:
         """Load a space that ships with the package, from a folder, or from the Hub.
 
         The vectors are memory-mapped, so that processes share them; all digests are checked. From
@@ -299,7 +233,7 @@ class EmbeddingSpace(Distances, Publishable):
         source = resolve(name_or_path, space_artifact.READ, revision, access)
         return space_artifact.load(cls, source, index, neighbour_lists)
 
-    def build_index(self, kind: str) -> "EmbeddingSpace":
+    def build_index(self, kind: str) -> EmbeddingSpace:
         """Return this space with an index for approximate search, which is saved and pushed too.
 
         "laplace" and "mahalanobis" use it if they get the same ``index=``; it changes what they
@@ -315,9 +249,13 @@ class EmbeddingSpace(Distances, Publishable):
             InvalidTypeError: If it is not a string.
             InvalidValueError: If the space is not Euclidean, or faiss cannot build such an index.
         """
-        return self._with(index=index_quality.build(self, kind), location=None, commit=None)
+        from hf_dxprivacy.spaces import index_quality
 
-    def build_neighbours(self, k: int = BLOCKS, progress: bool = True) -> "EmbeddingSpace":
+        step = self.neighbour_distances()[1]
+        index = index_quality.build(self, step, kind)
+        return self._with(index=index, location=None, commit=None)
+
+    def build_neighbours(self, k: int = BLOCKS, progress: bool = True) -> EmbeddingSpace:
         """Return this space with stored bounds of distances, saved and pushed too.
 
         The words are partitioned into k blocks of near ones, and for each word and block a lower
@@ -329,6 +267,8 @@ class EmbeddingSpace(Distances, Publishable):
             k: Number of blocks, at most V. More make single draws faster at small ε.
             progress: Show a progress bar.
         """
+        from hf_dxprivacy.spaces.partition import Partition
+
         require_at_least(1, k=k)
         bounds = Partition(self, min(k, len(self))).all_bounds(progress)
         return self._with(neighbour_lists=bounds, location=None, commit=None)
@@ -339,7 +279,7 @@ class EmbeddingSpace(Distances, Publishable):
         progress: bool = True,
         *,
         relations: Iterable[tuple[str, str]] | None = None,
-    ) -> "EmbeddingSpace":
+    ) -> EmbeddingSpace:
         """Return this space with a tree over its words, as "hierarchical" needs it.
 
         The tree is made from the vectors, saved and pushed with them, and changes no guarantee:
@@ -357,13 +297,15 @@ class EmbeddingSpace(Distances, Publishable):
         Raises:
             InvalidValueError: If there is no such method for the metric of the space.
         """
+        from hf_dxprivacy.spaces import linkage
+
         if relations is not None:
             tree = linkage.from_relations(self.words, relations)
         else:
             tree = linkage.build(self.vectors, self.metric, method, progress)
         return self.with_hierarchy(tree)
 
-    def with_hierarchy(self, tree: Hierarchy | None) -> "EmbeddingSpace":
+    def with_hierarchy(self, tree: Hierarchy | None) -> EmbeddingSpace:
         """Return this space with another tree over its words, or with none.
 
         Raises:
@@ -380,7 +322,7 @@ class EmbeddingSpace(Distances, Publishable):
             figures = figures | {"mechanisms": kept}
         return self._with(hierarchy=tree, figures=figures, location=None, commit=None)
 
-    def without(self, words: Iterable[str]) -> "EmbeddingSpace":
+    def without(self, words: Iterable[str]) -> EmbeddingSpace:
         """Return this space less some words, with the tree that this one induces over the others.
 
         As inputs they are unknown words from then on, and no mechanism draws them. Each is meant in
@@ -397,7 +339,7 @@ class EmbeddingSpace(Distances, Publishable):
         unwanted = checks.folded(words)
         return self._less([word.casefold() not in unwanted for word in self.words])
 
-    def _less(self, kept: Sequence[bool]) -> "EmbeddingSpace":
+    def _less(self, kept: Sequence[bool]) -> EmbeddingSpace:
         """Return this space less the rows that are not kept."""
         rows = np.flatnonzero(kept)
         if len(rows) == len(self):
@@ -407,14 +349,14 @@ class EmbeddingSpace(Distances, Publishable):
         excluded = self.provenance.get("excluded", 0) + len(self) - len(rows)
         return self._among(rows, excluded=excluded)
 
-    def _among(self, rows: NDArray[np.int64], **described: Any) -> "EmbeddingSpace":
+    def _among(self, rows: NDArray[np.int64], **described: Any) -> EmbeddingSpace:
         """Return the space of some rows, with the tree that this one induces over them."""
         words, provenance = [self.words[row] for row in rows.tolist()], self.provenance | described
         part = EmbeddingSpace(tuple(words), self.vectors[rows], self.metric, self.scale, provenance)
         tree = None if self.hierarchy is None else self.hierarchy.restricted(rows)
         return part._with(hierarchy=tree, shapes=tuple(s for s in self.shapes if s in part))
 
-    def rescale(self, factor: float) -> "EmbeddingSpace":
+    def rescale(self, factor: float) -> EmbeddingSpace:
         """Return a space with every distance multiplied by a factor; a tree stays as it is.
 
         Euclidean vectors are multiplied; a Poincaré space keeps its points and multiplies `scale`.
@@ -432,7 +374,7 @@ class EmbeddingSpace(Distances, Publishable):
         scaled = EmbeddingSpace(self.words, vectors, self.metric, scale, provenance)
         return scaled._with(hierarchy=self.hierarchy, shapes=self.shapes)
 
-    def contract(self, factor: float) -> "EmbeddingSpace":
+    def contract(self, factor: float) -> EmbeddingSpace:
         """Return a ball whose points lie `factor` times as far from its origin as here.
 
         The noise of "hyperbolic" cannot be longer than its floor allows, and words that lie far out
@@ -454,7 +396,7 @@ class EmbeddingSpace(Distances, Publishable):
         ball = EmbeddingSpace(self.words, vectors, self.metric, self.scale, provenance)
         return ball._with(hierarchy=self.hierarchy, shapes=self.shapes)
 
-    def with_figures(self, figures: Mapping[str, Any]) -> "EmbeddingSpace":
+    def with_figures(self, figures: Mapping[str, Any]) -> EmbeddingSpace:
         """Return this space with measured figures for its card; see `report.measure`."""
         return self._with(figures=dict(figures))
 
@@ -476,25 +418,19 @@ class EmbeddingSpace(Distances, Publishable):
         """What the vocabulary consists of: "words", or "sentences" in the space of a pool."""
         return "sentences" if self.provenance.get("entries") == "sentences" else "words"
 
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def __contains__(self, word: object) -> bool:
-        return word in self._rows
-
     def __repr__(self) -> str:
         name = str(self.commit) if self.commit else self.location
         origin = f", {name!r}" if name else ""
         size = f"{len(self)} words x {self.dim} dimensions"
         return f"{type(self).__name__}({size}, {self.metric}{origin})"
 
-    def __copy__(self) -> "EmbeddingSpace":
+    def __copy__(self) -> EmbeddingSpace:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "EmbeddingSpace":
+    def __deepcopy__(self, memo: dict[int, Any]) -> EmbeddingSpace:
         return self
 
-    def with_shapes(self, kin: Mapping[str, Sequence[str]]) -> "EmbeddingSpace":
+    def with_shapes(self, kin: Mapping[str, Sequence[str]]) -> EmbeddingSpace:
         """Return this space with entries that stand for all unknown words of a shape.
 
         An entry lies at the mean of the vectors of its kin. In a tree, if there is one, the entries
@@ -541,52 +477,10 @@ class EmbeddingSpace(Distances, Publishable):
         ]
         return grown._with(hierarchy=self.hierarchy.with_leaves(families))
 
-    @lazy_property
-    def is_shape(self) -> NDArray[np.bool_]:
-        """(V,) whether each word is one of `shapes`."""
-        found = np.zeros(len(self), dtype=np.bool_)
-        found[self.ids(self.shapes)] = True
-        return found
-
     def __reduce__(self) -> tuple[Any, ...]:
         # `Dataset.map` pickles before it forks. What workers of an earlier one shared goes with it.
         self.cache.share(len(self))
         return _restore, space_artifact.reference(self)
-
-    @property
-    def dim(self) -> int:
-        """Number of dimensions n."""
-        return int(self.vectors.shape[1])
-
-    @property
-    def certificates(self) -> dict[str, Any]:
-        """A copy of the privacy levels that calibration has computed for this space."""
-        return dict(self.cache.certificates)
-
-    @lazy_property
-    def digest(self) -> str:
-        """SHA-256 in hexadecimal of the vectors, the vocabulary, the metric, scale and shapes.
-
-        Saving and loading does not change it.
-        """
-        vocabulary = self.stored_sha256.get("vocabulary")
-        if vocabulary is None:
-            vocabulary = hashlib.sha256(folder.vocabulary_bytes(self.words)).hexdigest()
-        bound = [self.vectors_sha256, vocabulary, self.metric, self.scale]
-        if self.shapes:
-            bound.append(list(self.shapes))
-        return hashlib.sha256(json.dumps(bound).encode()).hexdigest()
-
-    @lazy_property
-    def vectors_sha256(self) -> str:
-        """SHA-256 of the vectors as they would be saved, in hexadecimal."""
-        return self.stored_sha256.get("vectors") or tensors.sha256({folder.TENSOR: self.vectors})
-
-    def ids(self, words: Iterable[str]) -> NDArray[np.int64]:
-        """Return the row of each word, (m,) int64; −1 for a word that is not in the vocabulary."""
-        if isinstance(words, str):
-            raise InvalidTypeError("expected a sequence of words, got a single string; pass a list")
-        return np.fromiter(map(self._rows.get, words, repeat(-1)), dtype=np.int64)
 
     def distance(self, a: str | int, b: str | int) -> float:
         """Return the distance between two words, each given by itself or by its id.
@@ -602,6 +496,8 @@ class EmbeddingSpace(Distances, Publishable):
         Args:
             device: Where to compare; see `Mechanism.to`.
         """
+        from hf_dxprivacy.spaces.partition import Partition, TorchPartition
+
         key = device, self.neighbour_lists
         if key not in self.cache.partitions:
             order, count = None, min(BLOCKS, len(self))
@@ -689,10 +585,6 @@ class EmbeddingSpace(Distances, Publishable):
         """Median distance to the nearest neighbour, or to the next one at another place; or 0."""
         return next((d for d in self.neighbour_distances().values() if d > 0), 0.0)
 
-    @lazy_property
-    def _rows(self) -> dict[str, int]:
-        return checks.index_of(self.words)
-
     def _id(self, word: str | int) -> int:
         if not isinstance(word, str):
             return int(word)
@@ -700,24 +592,23 @@ class EmbeddingSpace(Distances, Publishable):
             raise InvalidValueError("the word is not in the vocabulary; check with `in` first")
         return self._rows[word]
 
-    def _with(self, **changes: Any) -> "EmbeddingSpace":
-        """Return a copy with other attributes, not validated again, and with the same cache."""
-        space = object.__new__(EmbeddingSpace)
-        vars(space).update(vars(self), **changes)
-        return space
-
     def _save(self, folder: Path) -> None:
         self.neighbour_distances()
         space_artifact.write(self, folder)
 
     def _write_card(self, folder: Path, *, license: str | None, name: str) -> None:
-        tree, words = self.hierarchy, self.words
-        branches = None if tree is None else tree.branches(words)
+        from hf_dxprivacy.hub import cards
+        from hf_dxprivacy.spaces.tree_text import branches
+
+        tree = self.hierarchy
+        drawn = None if tree is None else branches(tree, self.words)
         cards.write_space_card(
-            folder, self.digest, commit=self.commit, license=license, name=name, branches=branches
+            folder, self.digest, commit=self.commit, license=license, name=name, branches=drawn
         )
 
     def _check_publishable(self, license: str | None) -> None:
+        from hf_dxprivacy.hub import cards
+
         cards.require_licence(license, self.provenance)
 
 

@@ -1,92 +1,41 @@
-"""Embedding spaces as artifacts in folders, and shared between processes by digest.
-
-An index is read by faiss, in C++, and stored bounds of distances cannot be checked without
-computing them again. Their digests in ``config.json`` show damage and exchange, not malice: they
-are loaded only if the caller asks for them.
-"""
-
-from __future__ import annotations
+"""Embedding spaces as artifacts in folders, and shared between processes by digest."""
 
 import logging
 import shutil
 import tempfile
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-import numpy as np
-
-from hf_dxprivacy.errors import (
-    ArtifactError,
-    HubFileNotFoundError,
-    InvalidTypeError,
-    InvalidValueError,
-    require_within,
-)
-from hf_dxprivacy.hub import HubCommit, artifact, cache_dir, cards, tensors
+from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError, require_within
+from hf_dxprivacy.hub import HubCommit, artifact, cache_dir, tensors
 from hf_dxprivacy.hub.download import ArtifactSource, resolve
-from hf_dxprivacy.search import VectorIndex
-from hf_dxprivacy.spaces.hierarchy import Hierarchy
-from hf_dxprivacy.spaces.partition import DistanceBounds
-
-if TYPE_CHECKING:
-    from hf_dxprivacy.spaces.space import EmbeddingSpace
+from hf_dxprivacy.spaces.stored_space import BOUNDS, INDEX, SIDECARS, TREE, StoredSpace
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Sidecar:
-    """An optional file of a space.
-
-    Attributes:
-        entry: The entry of ``config.json`` that describes it, and the attribute of a space.
-        file: Its name.
-        what: A space without it is stored without this, in messages.
-        kinds: Type of each field of the entry: "sha256" is the digest of the file, "space" or
-            "vectors_sha256" that of what it belongs to.
-    """
-
-    entry: str
-    file: str
-    what: str
-    kinds: Mapping[str, type]
-
-
-_INDEX = dict.fromkeys(("kind", "factory", "faiss", "sha256", "vectors_sha256"), str)
-_BOUNDS = {"k": int, "sha256": str, "space": str}
-_TREE = {"method": str, "clusters": int, "sha256": str, "space": str}
-INDEX = Sidecar("index", "index.faiss", "an index", {**_INDEX, "quality": dict})
-BOUNDS = Sidecar("neighbour_lists", "neighbours.safetensors", "lists of neighbours", _BOUNDS)
-TREE = Sidecar("hierarchy", "hierarchy.safetensors", "a tree", _TREE)
-SIDECARS = (INDEX, BOUNDS, TREE)
+S = TypeVar("S", bound=StoredSpace)
 
 # Files that every space is read from, and all that saving one may write.
 READ = (artifact.CONFIG, artifact.VOCABULARY, artifact.VECTORS)
-FILES = (*READ, *(part.file for part in SIDECARS), cards.README, cards.PICTURE)
+FILES = (*READ, *(part.file for part in SIDECARS), artifact.README, artifact.PICTURE)
 
 # The spaces of this process by identity, so that a worker loads each one once; a forked child
 # inherits its parent's and so the very same memory. The last few that were unpickled are kept
 # alive, since a worker receives the same one again with every task.
-_known: weakref.WeakValueDictionary[str, EmbeddingSpace] = weakref.WeakValueDictionary()
-_recent: deque[EmbeddingSpace] = deque(maxlen=4)
+_known: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+_recent: deque[StoredSpace] = deque(maxlen=4)
 
 
-def identity(space: EmbeddingSpace) -> str:
+def identity(space: StoredSpace) -> str:
     """Return the digests of a space and of its parts: of all that must come back."""
-    parts = [space.index, space.neighbour_lists, space.hierarchy]
+    parts = [sidecar.of(space) for sidecar in SIDECARS]
     return "-".join([space.digest] + [part.sha256 for part in parts if part is not None])
 
 
-def load(
-    make: type[EmbeddingSpace], source: ArtifactSource, index: str | None, neighbour_lists: bool
-) -> EmbeddingSpace:
+def load(make: type[S], source: ArtifactSource, index: str | None, neighbour_lists: bool) -> S:
     """Load a space, with its tree if it has one, and make it known under its identity.
 
     Args:
@@ -112,52 +61,16 @@ def load(
     for name, values in remembered.items():
         getattr(space.cache, name).update(values)
 
-    parts: dict[str, Any] = {}
-    if config.get(TREE.entry) is not None:
-        remedy = "make it again with build_hierarchy"
-        entry = _entry(config, TREE, path, remedy)
-        parts[TREE.entry] = _read(
-            source,
-            TREE,
-            entry,
-            space.digest,
-            remedy,
-            partial(Hierarchy.from_tensors, size=len(space), entry=entry),
-        )
-    if index is not None:
-        remedy = f"make one with space.build_index({index!r}), or load without index="
-        described = _entry(config, INDEX, path, remedy)
-        if described["kind"] != index:
-            raise ArtifactError(
-                f"{path}: the index is of kind {described['kind']!r}, not {index!r}; {remedy}"
-            )
-        parts[INDEX.entry] = _read(
-            source,
-            INDEX,
-            described,
-            space.vectors_sha256,
-            remedy,
-            partial(
-                VectorIndex,
-                index,
-                described["factory"],
-                vectors=np.ascontiguousarray(space.vectors, dtype=np.float32),
-                quality=described["quality"],
-                faiss_version=described["faiss"],
-                stored_sha256=described["sha256"],
-            ),
-        )
-    if neighbour_lists:
-        remedy = "make lists with space.build_neighbours(), or load without neighbour_lists="
-        bounds = _entry(config, BOUNDS, path, remedy)
-        parts[BOUNDS.entry] = _read(
-            source,
-            BOUNDS,
-            bounds,
-            space.digest,
-            remedy,
-            partial(DistanceBounds.from_tensors, size=len(space), entry=bounds),
-        )
+    asked = {
+        TREE: True if config.get(TREE.entry) is not None else None,
+        INDEX: index,
+        BOUNDS: True if neighbour_lists else None,
+    }
+    parts = {
+        part.entry: part.read(source, config, space, kind)
+        for part, kind in asked.items()
+        if kind is not None
+    }
     space = space._with(**parts)
     _known[identity(space)] = space
     return space
@@ -171,11 +84,11 @@ def stored_parts(folder: Path) -> dict[str, Any]:
     """
     config, kind = artifact.read_config(folder), None
     if config.get(INDEX.entry) is not None:
-        kind = _entry(config, INDEX, folder / artifact.CONFIG, "save the space again")["kind"]
+        kind = INDEX.described(config, folder / artifact.CONFIG, None)["kind"]
     return {"index": kind, "neighbour_lists": config.get(BOUNDS.entry) is not None}
 
 
-def reference(space: EmbeddingSpace) -> tuple[str, HubCommit | None, str, str | None, bool]:
+def reference(space: StoredSpace) -> tuple[str, HubCommit | None, str, str | None, bool]:
     """Return the arguments of `restore`; a space in memory is saved in the user's cache first."""
     _known[identity(space)] = space
     location = space.location or str(cache_space(space))
@@ -184,13 +97,13 @@ def reference(space: EmbeddingSpace) -> tuple[str, HubCommit | None, str, str | 
 
 
 def restore(
-    make: type[EmbeddingSpace],
+    make: type[S],
     location: str,
     commit: HubCommit | None,
     wanted: str,
     index: str | None,
     neighbour_lists: bool,
-) -> EmbeddingSpace:
+) -> S:
     """Return a pickled space: the one that this process has, or else loaded, perhaps elsewhere.
 
     Args:
@@ -204,7 +117,7 @@ def restore(
     Raises:
         ArtifactError: If there is another space now, or a file is damaged.
     """
-    space = _known.get(wanted)
+    space: S | None = _known.get(wanted)
     if space is None:
         if commit is None:
             source = resolve(location, READ)
@@ -223,8 +136,11 @@ def restore(
     return space
 
 
-def write(space: EmbeddingSpace, directory: Path) -> None:
+def write(space: StoredSpace, directory: Path) -> None:
     """Write a space into a folder; optional parts of an earlier one do not stay behind."""
+    # Late: loading does not write.
+    from hf_dxprivacy.hub import write_artifact
+
     entries, files = written_parts(space)
     config: dict[str, Any] = {
         "metric": space.metric,
@@ -236,45 +152,22 @@ def write(space: EmbeddingSpace, directory: Path) -> None:
         **({"shapes": list(space.shapes)} if space.shapes else {}),
         **entries,
     }
-    artifact.write_artifact(
-        directory, vectors=space.vectors, words=space.words, config=config, files=files
-    )
+    write_artifact(directory, vectors=space.vectors, words=space.words, config=config, files=files)
     for part in SIDECARS:
         if part.file not in files:
             (directory / part.file).unlink(missing_ok=True)
 
 
 def written_parts(
-    space: EmbeddingSpace,
+    space: StoredSpace,
 ) -> tuple[dict[str, Any], dict[str, Iterable[bytes | memoryview]]]:
     """Return the entries in ``config.json`` of the parts of a space, and their files in pieces."""
-    entries: dict[str, Any] = {}
-    files: dict[str, Iterable[bytes | memoryview]] = {}
-    if (index := space.index) is not None:
-        files[INDEX.file] = [index.content.data]
-        entries[INDEX.entry] = {
-            "kind": index.kind,
-            "factory": index.factory,
-            "faiss": index.faiss_version,
-            "sha256": index.sha256,
-            "vectors_sha256": space.vectors_sha256,
-            "quality": index.quality,
-        }
-    if (bounds := space.neighbour_lists) is not None:
-        files[BOUNDS.file] = tensors.pieces(bounds.tensors)
-        entries[BOUNDS.entry] = {"k": bounds.k, "sha256": bounds.sha256, "space": space.digest}
-    if (tree := space.hierarchy) is not None:
-        files[TREE.file] = tensors.pieces(tree.tensors)
-        entries[TREE.entry] = {
-            "method": tree.method,
-            "clusters": len(tree.sizes),
-            "sha256": tree.sha256,
-            "space": space.digest,
-        }
-    return entries, files
+    found = {part: held for part in SIDECARS if (held := part.of(space)) is not None}
+    entries = {part.entry: part.entry_for(space, held) for part, held in found.items()}
+    return entries, {part.file: held.pieces for part, held in found.items()}
 
 
-def cache_space(space: EmbeddingSpace) -> Path:
+def cache_space(space: StoredSpace) -> Path:
     """Save an in-memory space in the user's cache, where other processes find it by its identity.
 
     Written into a folder of its own and renamed, so that processes may do so at the same time.
@@ -298,6 +191,42 @@ def cache_space(space: EmbeddingSpace) -> Path:
                 shutil.rmtree(final, ignore_errors=True)
                 written.rename(final)
     return final
+
+
+def refer(space: StoredSpace) -> dict[str, Any]:
+    """Return where a space is found again, and its digest, which has to be the same then.
+
+    Returns:
+        "name" of a built-in space, of a repository on the Hub, or path of a local folder;
+        "commit", None but for a repository; "digest".
+
+    Raises:
+        InvalidValueError: If it is in memory only.
+    """
+    if space.commit is not None:
+        name, commit = space.commit.repo_id, space.commit.sha
+        return {"name": name, "commit": commit, "digest": space.digest}
+    if space.location is None:
+        raise InvalidValueError(
+            "the space is in memory only, so nothing can refer to it; save it with "
+            "space.save_pretrained or space.push_to_hub, load it from there with "
+            "EmbeddingSpace.from_pretrained, and make the privatizer over that"
+        )
+    return {"name": space.location, "commit": None, "digest": space.digest}
+
+
+def require_digest(reference: Mapping[str, Any], digest: str) -> None:
+    """Require what was loaded to be what is referred to.
+
+    Raises:
+        ArtifactError: If it has changed.
+    """
+    if digest != reference["digest"]:
+        raise ArtifactError(
+            f"the space {reference['name']!r} has the digest {digest}, but the privatizer was "
+            f"saved with {reference['digest']}: the space was changed since; its ε would be one of "
+            "another metric, so make a new privatizer"
+        )
 
 
 def _described(
@@ -350,42 +279,3 @@ def _described(
     if config["dtype"] != "float16":
         arguments["stored_sha256"]["vectors"] = config["vectors_sha256"]
     return arguments, remembered
-
-
-def _entry(config: dict[str, Any], part: Sidecar, path: Path, remedy: str) -> dict[str, Any]:
-    """Return the entry of ``config.json``, which is in `path`, that describes an optional file."""
-    entry = config.get(part.entry)
-    if entry is None:
-        raise ArtifactError(f"{path}: this space is stored without {part.what}; {remedy}")
-    found = entry if isinstance(entry, dict) else {}
-    if {field: type(found.get(field)) for field in part.kinds} != part.kinds:
-        raise ArtifactError(
-            f"{path}: the entry {part.entry} lacks one of {', '.join(part.kinds)}; {remedy}"
-        )
-    return found
-
-
-def _read(
-    source: ArtifactSource,
-    part: Sidecar,
-    entry: dict[str, Any],
-    owner: str,
-    remedy: str,
-    make: Callable[[Any], T],
-) -> T:
-    """Read an optional file, if it belongs to a digest, and make an object of what it holds."""
-    try:
-        with source.errors_named():
-            if owner not in (entry.get("space"), entry.get("vectors_sha256")):
-                raise ArtifactError(
-                    f"{source.folder / part.file} was made for another space than this one"
-                )
-            path = source.file(part.file)
-            reads = tensors.read if path.suffix == ".safetensors" else tensors.read_bytes
-            content = reads(path, entry["sha256"])
-            try:
-                return make(content)
-            except InvalidValueError as error:
-                raise ArtifactError(f"{path}: {error}") from error
-    except (ArtifactError, HubFileNotFoundError) as error:
-        raise ArtifactError(f"{error}; {remedy}") from error

@@ -1,5 +1,8 @@
 """From text to words with offsets, and back."""
 
+from typing import TYPE_CHECKING
+
+from hf_dxprivacy._lazy import lazy
 from hf_dxprivacy.text.segmentation import (
     LOOKUP_FORMS,
     Cell,
@@ -15,7 +18,9 @@ from hf_dxprivacy.text.segmentation import (
 )
 from hf_dxprivacy.text.shapes import seems_name, shape_of
 from hf_dxprivacy.text.stopwords import stop_words
-from hf_dxprivacy.text.token_vocabulary import TokenVocabulary
+
+if TYPE_CHECKING:
+    from hf_dxprivacy.text.token_vocabulary import TokenVocabulary
 
 __all__ = [
     "LOOKUP_FORMS",
@@ -34,3 +39,5 @@ __all__ = [
     "shape_of",
     "stop_words",
 ]
+
+__getattr__ = lazy(__name__, {"TokenVocabulary": "hf_dxprivacy.text.token_vocabulary"})

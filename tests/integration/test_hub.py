@@ -22,7 +22,6 @@ from hf_dxprivacy.errors import (
     ArtifactError,
     DxPrivacyError,
     HubError,
-    InvalidTypeError,
     InvalidValueError,
 )
 from hf_dxprivacy.files import readers
@@ -531,12 +530,6 @@ def test_a_name_without_a_namespace_goes_to_the_repository_that_the_hub_makes(
     assert EmbeddingSpace.from_pretrained(saved_id).digest == euclidean_space.digest
 
 
-def test_arguments_of_other_libraries_are_refused_by_name(
-    euclidean_space: EmbeddingSpace, tmp_path: Path
-) -> None:
-    with pytest.raises(InvalidTypeError, match="no argument subfolder; one repository or folder"):
-        euclidean_space.save_pretrained(tmp_path, subfolder="x")
-    with pytest.raises(InvalidTypeError, match="push_to_hub has no argument subfolder"):
-        euclidean_space.push_to_hub("me/x", license="mit", subfolder="x")
+def test_a_repository_is_for_a_push(euclidean_space: EmbeddingSpace, tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match="is for push_to_hub=True; add it"):
         euclidean_space.save_pretrained(tmp_path, repo_id="me/x")

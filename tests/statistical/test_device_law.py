@@ -11,7 +11,7 @@ from hf_dxprivacy.mechanisms.sampler import RejectionSampler
 from hf_dxprivacy.randomness import RowStreams, keyed_generator
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.partition import TorchPartition
-from hf_dxprivacy.spaces.space import SpaceCache
+from hf_dxprivacy.spaces.stored_space import SpaceCache
 from laws import check_frequencies
 
 torch = pytest.importorskip("torch", reason="the extra gpu is not installed")

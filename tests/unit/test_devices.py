@@ -13,7 +13,7 @@ import pytest
 from datasets import Dataset
 from tokenizers import Tokenizer, models
 
-from hf_dxprivacy._runtime import check_device, open_device
+from hf_dxprivacy._devices import check_device, open_device
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, MissingExtraError
 from hf_dxprivacy.mechanisms import MultivariateLaplace, create_mechanism
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer

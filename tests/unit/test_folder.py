@@ -272,9 +272,6 @@ def test_a_vocabulary_that_is_none_is_refused_even_with_the_right_digest(
 @pytest.mark.parametrize(
     ("words", "vectors", "message"),
     [
-        (["a", "a"], np.ones((2, 2)), "the word 'a' occurs twice"),
-        (["a", ""], np.ones((2, 2)), "row 1: the word '' is empty"),
-        (["a", "b\n"], np.ones((2, 2)), "contains a line break"),
         (["a"], np.ones((2, 2)), r"expected vectors of shape \(1, n\)"),
         (["a"], np.ones(1), r"expected vectors of shape \(1, n\)"),
         ([], np.ones((0, 2)), r"expected vectors of shape \(0, n\)"),

@@ -17,6 +17,7 @@ from hf_dxprivacy.hub.artifact import config_sha256
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.spaces.hierarchy import Hierarchy
 from hf_dxprivacy.spaces.linkage import agglomerate, agglomerate_by_parts
+from hf_dxprivacy.spaces.tree_text import branches
 
 FILE = "hierarchy.safetensors"
 
@@ -255,7 +256,7 @@ def test_branches_are_drawn_with_known_words() -> None:
     words = ["the", "soup", "stew", "broth", "doctor", "nurse", *(f"w{k}" for k in range(400))]
     # Rows 0 … 405; 406 is the root, 407 food, 408 soups in it, 409 a cluster too large to draw.
     parents = [409, 408, 408, 407, 406, 406, *([407] * 7), *([409] * 393), -1, 406, 407, 406]
-    drawn = Hierarchy.from_parents(parents, len(words)).branches(words)
+    drawn = branches(Hierarchy.from_parents(parents, len(words)), words)
     assert drawn.splitlines() == [
         "406 words: the, doctor, nurse, w7, w8, w9, …",
         "└─ 10 words: broth, w0, w1, w2, w3, w4, …",
@@ -268,7 +269,7 @@ def test_drawn_branches_are_clusters_of_the_tree(seed: int) -> None:
     rng = np.random.default_rng(seed)
     tree = Hierarchy.from_parents(random_parents(rng, 500, 200), 500)
     clusters = [set(tree.members(c).tolist()) for c in range(len(tree.sizes))]
-    lines = tree.branches([str(row) for row in range(500)]).splitlines()
+    lines = branches(tree, [str(row) for row in range(500)]).splitlines()
     assert len(lines) > 4
     for line in lines:
         size, _, named = line.lstrip("│├└─ ").partition(" words: ")

@@ -19,7 +19,7 @@ from hf_dxprivacy import DxPrivatizer, EmbeddingSpace
 from hf_dxprivacy.mechanisms import TruncatedExponential
 from hf_dxprivacy.mechanisms.sampler import RejectionSampler
 from hf_dxprivacy.randomness import RowStreams, keyed_generator
-from hf_dxprivacy.spaces.partition import SharedBounds
+from hf_dxprivacy.spaces.shared_bounds import SharedBounds
 
 SIZE, WIDTH = 600, 16
 TRUTH = np.random.default_rng(0).random((SIZE + 1, WIDTH), dtype=np.float32)
@@ -110,7 +110,7 @@ def test_a_row_that_is_not_all_there_is_computed_again() -> None:
 
 
 def test_words_beyond_the_room_are_computed_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hf_dxprivacy.spaces.partition.SHARED_BYTES", 4 * WIDTH * 10)
+    monkeypatch.setattr("hf_dxprivacy.spaces.shared_bounds.SHARED_BYTES", 4 * WIDTH * 10)
     shared, asked = of_another_process(), Asked()
     ids = np.array([5, 8, 9, 300])
     for _ in range(2):

@@ -13,7 +13,7 @@ from hf_dxprivacy.spaces.metrics import boundary_gap
 
 torch = pytest.importorskip("torch", reason="the extra gpu is not installed")
 
-from hf_dxprivacy import _runtime  # noqa: E402
+from hf_dxprivacy import _devices  # noqa: E402
 from hf_dxprivacy.search import knn  # noqa: E402
 from hf_dxprivacy.search.torch_search import TorchEuclidean, TorchPoincare  # noqa: E402
 
@@ -23,8 +23,8 @@ no_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds 
 @pytest.fixture(params=["cpu:0", pytest.param("cuda", marks=no_cuda)])
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return a device, which works in blocks of a few rows."""
-    monkeypatch.setattr(_runtime, "PROCESSOR_BYTES", 1 << 17)
-    monkeypatch.setattr(_runtime, "BLOCK_BYTES", 1 << 17)
+    monkeypatch.setattr(_devices, "PROCESSOR_BYTES", 1 << 17)
+    monkeypatch.setattr(_devices, "BLOCK_BYTES", 1 << 17)
     return str(request.param)
 
 
@@ -100,7 +100,7 @@ def test_products_are_full_float32_whatever_is_allowed(allowed: str) -> None:
     try:
         torch.set_float32_matmul_precision(allowed)
         chosen = precisions()
-        with _runtime.full_float32(torch):
+        with _devices.full_float32(torch):
             assert set(precisions()) <= {"ieee", False}
         assert precisions() == chosen
     finally:
