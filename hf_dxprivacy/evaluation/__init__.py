@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from hf_dxprivacy.evaluation.attribution import Attribution, author_attribution
     from hf_dxprivacy.evaluation.bigrams import BigramModel
     from hf_dxprivacy.evaluation.comparison import Compared, Comparison
+    from hf_dxprivacy.evaluation.equal_terms import compare_mechanisms
     from hf_dxprivacy.evaluation.external import External, ExternalError, mldp_text
     from hf_dxprivacy.evaluation.frontier import compare
     from hf_dxprivacy.evaluation.masked_words import MaskedWordModel
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         correlation_scores,
         pivot,
     )
+    from hf_dxprivacy.evaluation.norm_search import LambdaSuggestion, suggest_lambda
     from hf_dxprivacy.evaluation.peer_candidates import PEERS
     from hf_dxprivacy.evaluation.perplexity import NgramModel, readability
     from hf_dxprivacy.evaluation.reconstruction_attack import (
@@ -62,6 +64,7 @@ _MODULES = {
         "Compared",
         "Comparison",
     ),
+    "equal_terms": ("compare_mechanisms",),
     "external": (
         "External",
         "ExternalError",
@@ -76,6 +79,7 @@ _MODULES = {
         "correlation_scores",
         "pivot",
     ),
+    "norm_search": ("LambdaSuggestion", "suggest_lambda"),
     "peer_candidates": ("PEERS",),
     "perplexity": (
         "NgramModel",
@@ -128,6 +132,7 @@ __all__ = [
     "Comparison",
     "External",
     "ExternalError",
+    "LambdaSuggestion",
     "MaskedWordModel",
     "Measurement",
     "NgramModel",
@@ -140,6 +145,7 @@ __all__ = [
     "averaging",
     "classification_scores",
     "compare",
+    "compare_mechanisms",
     "correlation_scores",
     "cosines",
     "make_privatizer",
@@ -154,6 +160,7 @@ __all__ = [
     "readability",
     "reconstruct_texts",
     "reconstruction",
+    "suggest_lambda",
     "thinned",
     "user_audit",
     "versions",
