@@ -1,14 +1,10 @@
 """Choice of ε: privacy statistics of entries, and the largest ε that meets a target."""
 
 from hf_dxprivacy._lazy import moved
+from hf_dxprivacy.calibration.epsilons import epsilon_for_local_bound, epsilon_for_radius
 from hf_dxprivacy.calibration.measuring import privacy_statistics, sample_words
 from hf_dxprivacy.calibration.statistics import PrivacyStatistics, Summary
-from hf_dxprivacy.calibration.suggest import (
-    Suggestion,
-    epsilon_for_local_bound,
-    epsilon_for_radius,
-    suggest_epsilon,
-)
+from hf_dxprivacy.calibration.suggest import Suggestion, suggest_epsilon
 
 __all__ = [
     "PrivacyStatistics",

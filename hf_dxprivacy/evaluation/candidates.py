@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy.calibration.suggest import epsilon_for_local_bound, epsilon_grid, given_epsilons
+from hf_dxprivacy.calibration.epsilons import (
+    epsilon_for_local_bound,
+    epsilon_grid,
+    given_epsilons,
+)
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, did_you_mean
 from hf_dxprivacy.evaluation.peer_candidates import kind_of
 from hf_dxprivacy.guarantee import PrivacyGuarantee, upward
@@ -258,7 +262,7 @@ def matched(
 ) -> list[float]:
     """Return the ε at which about such shares of running words stay, as far as there are any."""
     words, counts = np.unique(running_words(space), return_counts=True)
-    grid = epsilon_grid(space, name)[::-1]
+    grid = epsilon_grid(space, name)
     # Some have noise for large ε only.
     grid += [grid[-1] * 2.0 ** (octave / 4.0) for octave in range(1, FARTHER)]
 

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.calibration import privacy_statistics
+from hf_dxprivacy.calibration.epsilons import epsilon_grid
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import MECHANISMS, ExactMechanism, ExponentialLaw, Mechanism
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.publishing.released_words import read_words
 from hf_dxprivacy.randomness import process_generator
-from hf_dxprivacy.report.card_measurements import epsilon_grid, ready_mechanism
+from hf_dxprivacy.report.card_measurements import ready_mechanism
 from hf_dxprivacy.sentences import SentencePool, split_sentences
 from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer, Unit
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -67,7 +68,7 @@ def offered_ranges(space: EmbeddingSpace) -> dict[str, Range]:
     ranges = {}
     for name in dict.fromkeys((*FIRST, *MECHANISMS)):
         if MECHANISMS[name].suits(space):
-            grid = epsilon_grid(name, space.unit_distance or 1.0)
+            grid = epsilon_grid(space, name, few=True)
             # Some noise exists from an ε on.
             while grid and fails(name, grid[0]):
                 del grid[0]
