@@ -303,8 +303,8 @@ def aligned(
             pairs.append(None)
             continue
         inputs, outputs = (look_up_rows([row], space) for row in (before, after))
-        told = (inputs >= 0) & ~space.is_shape[inputs]
-        pairs.append((inputs[told], outputs[told]))
+        evaluated = (inputs >= 0) & ~space.is_shape[inputs]
+        pairs.append((inputs[evaluated], outputs[evaluated]))
         marked += _marked(before, inputs, outputs, space)
         running += len(inputs)
     if len(misfits) > MISFITS * len(pairs):

@@ -3,7 +3,6 @@
 A request is answered in itself: there are no sessions, nothing of it is kept, logged or sent on.
 """
 
-import asyncio
 import ipaddress
 import logging
 import socket
@@ -27,7 +26,7 @@ from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.page.page_release import (
     RUNS,
     Range,
-    Released,
+    ReleaseView,
     offered_ranges,
     release_sentences,
     release_text,
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
 TITLE = "See a private release of a text"
 # Bytes of a request.
 LONGEST = 1 << 24
-# Connections at once, and seconds that one may take to ask.
-CONNECTIONS, PATIENCE = 64, 60.0
 # Mechanisms that are compared at once.
 MOST = 2
 
@@ -242,12 +239,12 @@ def chosen(sources: Mapping[str, Source], choice: Any) -> tuple[Source, Mechanis
 
 def _released(sources: Mapping[str, Source], text: str, choice: Any) -> dict[str, Any]:
     source, mechanism = chosen(sources, choice)
-    release: Released
+    release: ReleaseView
     if source.pool is None:
         release = release_text(text, mechanism)
     else:
         release = release_sentences(text, source.pool, mechanism)
-    cards = [card._asdict() for card in release.cards]
+    cards = [each._asdict() for each in release.tooltips]
     return {"release": release, "cards": cards, "size": len(source.space)}
 
 
@@ -313,30 +310,14 @@ def serve(
     """
     import uvicorn
 
-    # Few are accepted at a time, so that those that are too many are closed in between.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host, port or 0), family=family, backlog=CONNECTIONS // 4)
+    listener = socket.create_server((host, port or 0), family=family)
     guarded = Guard(page, {host, *names}, is_loopback(host))
     # Without a log: an access log would name who asked, and a traceback may quote text.
-    server = uvicorn.Server(
-        uvicorn.Config(
-            guarded,
-            http=_connection(),
-            backlog=CONNECTIONS // 4,
-            log_config=None,
-            access_log=False,
-            lifespan="on",
-            ws="none",
-        )
-    )
+    quiet: dict[str, Any] = {"log_config": None, "access_log": False}
+    server = uvicorn.Server(uvicorn.Config(guarded, lifespan="on", ws="none", **quiet))
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
-
-    async def run() -> None:
-        # Where descriptors run out, asyncio would print a traceback for every attempt.
-        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-        await server.serve([listener])
-
-    thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     while not server.started:
         if not thread.is_alive():
@@ -344,44 +325,6 @@ def serve(
         time.sleep(0.01)
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{listener.getsockname()[1]}/"
-
-
-def _connection() -> type[asyncio.Protocol]:
-    """Return connections that are closed if they take too long to ask, or are too many."""
-    import h11
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    # Those whose request is not whole, the oldest first, with what will close them.
-    waiting: dict[Any, asyncio.TimerHandle] = {}
-
-    class Connection(H11Protocol):
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self.watch()
-            if len(self.connections) > CONNECTIONS:
-                oldest = next(iter(waiting))
-                oldest.stop()
-                oldest.transport.abort()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self.watch()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            super().connection_lost(exc)
-            self.stop()
-
-        def watch(self) -> None:
-            if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
-                self.stop()
-            elif self not in waiting:
-                waiting[self] = self.loop.call_later(PATIENCE, self.transport.abort)
-
-        def stop(self) -> None:
-            if timer := waiting.pop(self, None):
-                timer.cancel()
-
-    return Connection
 
 
 def is_loopback(host: str) -> bool:

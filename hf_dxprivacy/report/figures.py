@@ -309,7 +309,7 @@ def draw_frontier(useful: Results, leaking: Results, use: str, attack: str) -> P
         axes.vlines(x, low, high, color=style["color"], linewidth=1, alpha=0.3)
         del style["capsize"]
         axes.plot(x, y, **style)
-    if min(told := [r.value for r in leaking]) > 0 and max(told) > WIDE * min(told):
+    if min(evaluated := [r.value for r in leaking]) > 0 and max(evaluated) > WIDE * min(evaluated):
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel(f"{attack}  (left hides more)")

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -184,69 +184,3 @@ def test_a_request_without_end_is_refused(page: Page) -> None:
         connection.endheaders()
         with connection.getresponse() as reply:
             assert reply.status == 413
-
-
-BARE = """
-import resource, sys
-from starlette.applications import Starlette
-from starlette.responses import Response
-from starlette.routing import Route
-from hf_dxprivacy.page import demo
-resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
-demo.PATIENCE = float(sys.argv[1])
-
-async def reply(request):
-    return Response(await request.body())
-
-app = Starlette(routes=[Route("/", reply, methods=["GET", "POST"])])
-print(demo.serve(app), flush=True)
-sys.stdin.read()
-"""
-
-
-@contextmanager
-def bare(patience: float, errors: Path) -> Iterator[tuple[str, int]]:
-    """Serve a page that returns what it gets, and has a hundred descriptors."""
-    with (
-        errors.open("wb") as stderr,
-        subprocess.Popen(
-            [sys.executable, "-c", BARE, str(patience)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-        ) as process,
-    ):
-        assert process.stdout is not None
-        try:
-            yield "127.0.0.1", urlsplit(process.stdout.readline().decode().strip()).port or 0
-        finally:
-            process.kill()
-
-
-def test_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
-    with bare(600.0, tmp_path / "errors") as address, ExitStack() as idle:
-        for _ in range(150):
-            idle.enter_context(socket.create_connection(address, timeout=10))
-        for _ in range(3):
-            connection = http.client.HTTPConnection(*address, timeout=10)
-            with closing(connection):
-                connection.request("GET", "/")
-                assert connection.getresponse().status == 200
-    assert (tmp_path / "errors").read_bytes() == b""
-
-
-OPEN = "Content-Type: application/json\r\nContent-Length: 9"
-
-
-@pytest.mark.parametrize(
-    "part",
-    [b"", b"GET / HT", f"POST / HTTP/1.1\r\nHost: localhost\r\n{OPEN}\r\n\r\n[1".encode()],
-)
-def test_a_request_that_does_not_go_on_is_closed(tmp_path: Path, part: bytes) -> None:
-    with (
-        bare(0.5, tmp_path / "errors") as address,
-        socket.create_connection(address, timeout=20) as connection,
-    ):
-        connection.sendall(part)
-        with suppress(ConnectionResetError):
-            assert connection.recv(1) == b""

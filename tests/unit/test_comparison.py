@@ -15,7 +15,7 @@ from made_up_texts import texts_by_author
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError
 from hf_dxprivacy.evaluation import Comparison, External, compare, frontier
 from hf_dxprivacy.evaluation.candidates import Candidate, matched, running_words
-from hf_dxprivacy.evaluation.material import prepare
+from hf_dxprivacy.evaluation.evaluation_data import prepare
 from hf_dxprivacy.evaluation.scores import QUICK
 from hf_dxprivacy.mechanisms import TruncatedExponential, create_mechanism
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer

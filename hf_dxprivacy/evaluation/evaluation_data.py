@@ -29,7 +29,7 @@ Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class EvaluationData:
     """Texts that are released, and what is measured on which of them, by their positions."""
 
     texts: list[str]
@@ -64,7 +64,7 @@ def prepare(
     words: int,
     users: int,
     rng: np.random.Generator,
-) -> Material:
+) -> EvaluationData:
     """Choose at most so many rows, with about so many words, and others of so many users.
 
     Raises:
@@ -100,7 +100,7 @@ def prepare(
     sample, known, asked = (np.searchsorted(union, ids) for ids in (chosen, known, asked))
     of_texts = np.full(len(union), -1)
     of_texts[sample] = classes
-    return Material(
+    return EvaluationData(
         texts=[cells[k] for k in union.tolist()],
         sample=np.sort(sample),
         classes=of_texts,
