@@ -12,7 +12,6 @@ ends when its input ends. Its standard error is that of this process, for whatev
 import contextlib
 import json
 import os
-import secrets
 import selectors
 import signal
 import subprocess
@@ -39,8 +38,6 @@ Claim = float | Callable[[str, str], float]
 
 # Bytes that are read, or offered to the program, at once; and of the longest line.
 _PART, _LONGEST = 1 << 16, 1 << 26
-# Environment variable by whose value what a program has started is found.
-_MARK = "HF_DXPRIVACY_EXTERNAL"
 # Seconds that a program has to end after its input has.
 _GRACE = 5.0
 # Of mldp-text: its mechanisms, and λ of "Mahalanobis". "TruncatedGumbel" needs Python 3.10.
@@ -63,7 +60,7 @@ class External:
     A command starts with the first text, in its own environment, and answers by the line protocol
     at the top of this module. Each process that uses an instance, such as a worker of
     ``Dataset.map``, starts its own. It ends with `close`, the ``with`` block, or this process, and
-    all that it has started with it; beyond Linux, but for what has a session of its own.
+    all that it has started with it, but for what has a session of its own.
 
     Args:
         run: A function of one text, or a command as a list of strings.
@@ -154,7 +151,6 @@ class _Program:
 
     def __init__(self, command: Sequence[str], name: str) -> None:
         self.owner, self._name, self._left = os.getpid(), name, bytearray()
-        mark = secrets.token_hex()
         try:
             # In a process group of its own, so that it ends together with what it has started.
             self._process = subprocess.Popen(
@@ -162,7 +158,6 @@ class _Program:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 start_new_session=True,
-                env={**os.environ, _MARK: mark},
             )
         except (OSError, ValueError) as error:
             said = f"cannot start {command[0]!r} ({getattr(error, 'strerror', error)})"
@@ -173,7 +168,7 @@ class _Program:
         for pipe in (self._stdin, self._stdout):
             os.set_blocking(pipe.fileno(), False)
         # Once: later its number may be that of another program.
-        self._kill = weakref.finalize(self, _kill, self._process, self.owner, mark)
+        self._kill = weakref.finalize(self, _kill, self._process, self.owner)
 
     def ask(self, texts: Sequence[str], timeout: float) -> list[str]:
         """Send texts and read as many answers; both at once, so that neither side waits."""
@@ -267,17 +262,12 @@ class _Program:
         self._kill()
 
 
-def _kill(process: "subprocess.Popen[bytes]", owner: int, mark: str) -> None:
+def _kill(process: "subprocess.Popen[bytes]", owner: int) -> None:
     # Also after its end: what it has started may go on. Its group has its number while any does.
     if owner == os.getpid():
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        # What has left the group; nothing where there is no /proc.
-        for environment in Path("/proc").glob("[0-9]*/environ"):
-            with contextlib.suppress(OSError):
-                if f"{_MARK}={mark}".encode() in environment.read_bytes():
-                    os.kill(int(environment.parent.name), signal.SIGKILL)
 
 
 def mldp_text(

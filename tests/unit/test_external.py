@@ -6,6 +6,7 @@ import pickle
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from datasets import Dataset
@@ -95,17 +96,6 @@ def alive(pid: int) -> bool:
         return False
 
 
-def running() -> list[int]:
-    return [int(path.name) for path in Path("/proc").glob("[0-9]*")]
-
-
-def session_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[3]
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-
-
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc")
 def test_close_ends_the_program_and_what_it_started() -> None:
     code = (
@@ -144,34 +134,6 @@ def test_a_long_line_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert peer.privatize(["b"]) == [""]
     assert isinstance(kept, bytearray)
     assert copied == [size + 2]
-
-
-def test_a_nul_in_a_command_is_an_error() -> None:
-    peer = External(["pyth\0on"], name="peer", claim=1.0)
-    with pytest.raises(ExternalError, match=r"cannot start .* \(embedded null byte\); name a"):
-        peer.privatize(["a"])
-
-
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc")
-def test_close_ends_what_left_its_session() -> None:
-    code = (
-        "import json, os, sys, time\n"
-        "if (child := os.fork()) == 0:\n"
-        "    os.setsid()\n"
-        "    os.fork() and os._exit(0)\n"
-        "    time.sleep(600)\n"
-        "time.sleep(.2)\n"
-        "for line in sys.stdin:\n    print(json.dumps(str(child)), flush=True)\n"
-    )
-    with external(code) as peer:
-        session = peer.privatize(["a"])[0]
-        left = [pid for pid in running() if session_of(pid) == session and alive(pid)]
-        assert len(left) == 1
-    for _ in range(100):
-        if not alive(left[0]):
-            break
-        time.sleep(0.1)
-    assert not alive(left[0])
 
 
 def test_a_program_that_has_ended_is_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,21 +177,28 @@ def test_every_process_has_its_own_program() -> None:
         assert peer.privatize(["a"]) == [here]
 
 
-def test_arguments_are_checked() -> None:
-    with pytest.raises(InvalidTypeError, match="a command as a list of strings"):
-        External("python worker.py", name="peer", claim=1.0)
-    with pytest.raises(InvalidValueError, match="an empty list"):
-        External([], name="peer", claim=1.0)
-    with pytest.raises(InvalidValueError, match="unit to be one of 'word', 'text'"):
-        External(str, name="peer", claim=1.0, unit="row")  # type: ignore[arg-type]
-    with pytest.raises(InvalidValueError, match="bounds a log-ratio"):
-        External(str, name="peer", claim=-1.0)
-    with pytest.raises(InvalidValueError, match="timeout > 0"):
-        External(str, name="peer", claim=1.0, timeout=0.0)
+@pytest.mark.parametrize(
+    ("run", "options", "error", "message"),
+    [
+        ("python worker.py", {}, InvalidTypeError, "a command as a list of strings"),
+        ([], {}, InvalidValueError, "an empty list"),
+        (str, {"unit": "row"}, InvalidValueError, "unit to be one of 'word', 'text'"),
+        (str, {"claim": -1.0}, InvalidValueError, "bounds a log-ratio"),
+        (str, {"timeout": 0.0}, InvalidValueError, "timeout > 0"),
+        (["/no/program"], {}, ExternalError, "cannot start '/no/program'"),
+        (["pyth\0on"], {}, ExternalError, r"cannot start .* \(embedded null byte\); name a"),
+    ],
+)
+def test_arguments_are_checked(
+    run: Any, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        External(run, **{"name": "peer", "claim": 1.0, **options}).privatize(["a"])
+
+
+def test_texts_are_strings() -> None:
     with pytest.raises(InvalidTypeError, match="each a string"):
         External(str, name="peer", claim=1.0).privatize(["a", None])  # type: ignore[list-item]
-    with pytest.raises(ExternalError, match="cannot start '/no/program'"):
-        External(["/no/program"], name="peer", claim=1.0).privatize(["a"])
 
 
 def test_mldp_text_gets_the_vectors_and_claims_what_it_says(
