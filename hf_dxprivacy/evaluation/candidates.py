@@ -70,15 +70,15 @@ class Candidate:
     @property
     def identity(self) -> str:
         """All that tells it from others, of a program its command and the number it claims."""
-        found = self.privatizer
-        if isinstance(found, Privatizer):
+        made = self.privatizer
+        if isinstance(made, DxPrivatizer | SentencePrivatizer):
             # What is bound to seeds, as an encoder, and the settings.
-            about: list[Any] = [getattr(found, "_context", None)]
+            about: list[Any] = [made._context]
             with suppress(InvalidValueError):  # a selector that cannot be stored
-                about.append(found._settings())
+                about.append(made._settings())
         else:
-            about = [getattr(found, name, None) for name in ("claim", "run")]
-            about = [None if callable(value) else value for value in about]
+            stated = (getattr(self.privatizer, name, None) for name in ("claim", "run"))
+            about = [None if callable(value) else value for value in stated]
         return f"{self.key} {about}"
 
     @property

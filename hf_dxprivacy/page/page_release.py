@@ -221,9 +221,16 @@ def release_sentences(text: str, pool: SentencePool, mechanism: Mechanism) -> Re
     tooltips, at = _tooltips(texts, outputs, before, after, same, privatizer)
     original, released = (_spans(each, at, tooltips, same) for each in (texts, outputs))
     unknown = tuple(each for each, row in zip(texts, before, strict=True) if row < 0)
-    sizes = len(same), len(same) - sum(same)
     return ReleaseView(
-        *(original, released, tuple(tooltips), "sentences", *sizes, unknown, (), len(set(texts))),
+        original,
+        released,
+        tuple(tooltips),
+        "sentences",
+        len(same),
+        len(same) - sum(same),
+        unknown,
+        (),
+        len(set(texts)),
         *_stated(privatizer),
     )
 
