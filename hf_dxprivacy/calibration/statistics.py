@@ -283,7 +283,8 @@ def _seen(law: NDArray[np.float64], runs: int) -> NDArray[np.float64]:
     """Return with which probability each output comes up in some draws."""
     with np.errstate(divide="ignore"):
         # 1−(1−p)^runs, to full precision for small p; ln 0 is right for p = 1.
-        return -np.expm1(runs * np.log1p(-law))
+        seen: NDArray[np.float64] = -np.expm1(runs * np.log1p(-law))
+    return seen
 
 
 def _holding(law: NDArray[np.float64], eta: float) -> tuple[int, float]:
