@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy._notebook import DETAILS, Shown
+from hf_dxprivacy._notebook import DETAILS, ReprHTML
 from hf_dxprivacy.mechanisms import ExactMechanism, Hierarchical, Mechanism
 from hf_dxprivacy.results import share_bounds
 
@@ -25,7 +25,7 @@ OFTEN = 5
 
 
 @dataclass(frozen=True)
-class Summary(Shown):
+class Summary(ReprHTML):
     """Distribution of the statistics over the words. Prints as a Markdown table.
 
     Attributes:
@@ -51,7 +51,7 @@ class Summary(Shown):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivacyStatistics(Shown):
+class PrivacyStatistics(ReprHTML):
     """Privacy statistics N_w, S_w and K_w of m words under a mechanism.
 
     Attributes:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
-from hf_dxprivacy._notebook import Shown
+from hf_dxprivacy._notebook import ReprHTML
 from hf_dxprivacy.calibration.epsilons import epsilon_grid, given_epsilons
 from hf_dxprivacy.calibration.measuring import (
     PATIENCE,
@@ -90,7 +90,7 @@ class Worst(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Suggestion(Shown):
+class Suggestion(ReprHTML):
     """The largest ε of a grid at which all words looked at meet the targets.
 
     Attributes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy._notebook import Shown
+from hf_dxprivacy._notebook import ReprHTML
 from hf_dxprivacy.calibration.measuring import entry_space, privacy_statistics
 from hf_dxprivacy.calibration.statistics import PrivacyStatistics
 from hf_dxprivacy.errors import InvalidValueError
@@ -60,7 +60,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sweep(Shown):
+class Sweep(ReprHTML):
     """One mechanism at several ε, in ascending order, on the same words.
 
     Attributes:

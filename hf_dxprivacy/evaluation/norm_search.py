@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from tqdm import tqdm
 
-from hf_dxprivacy._notebook import Shown
+from hf_dxprivacy._notebook import ReprHTML
 from hf_dxprivacy.calibration.measuring import (
     PATIENCE,
     entry_space,
@@ -37,7 +37,7 @@ def worst_of(share: float, words: int) -> int:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LambdaSuggestion(Shown):
+class LambdaSuggestion(ReprHTML):
     """The smallest λ of a grid with which the worst words are hidden about as well as with any.
 
     Attributes:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hf_dxprivacy._notebook import Shown
+from hf_dxprivacy._notebook import ReprHTML
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import (
     InvalidTypeError,
@@ -51,7 +51,7 @@ OWN, CALLS = 2, 2
 
 
 @dataclass(frozen=True)
-class ClaimCheck(Shown):
+class ClaimCheck(ReprHTML):
     """Result of `verify_claim`.
 
     Attributes:

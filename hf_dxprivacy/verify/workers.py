@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy._notebook import Shown
+from hf_dxprivacy._notebook import ReprHTML
 from hf_dxprivacy.errors import (
     InvalidValueError,
     require_at_least,
@@ -25,7 +25,7 @@ ENOUGH = 20
 
 
 @dataclass(frozen=True)
-class WorkersCheck(Shown):
+class WorkersCheck(ReprHTML):
     """Result of a test that releases of one text by several processes are independent.
 
     Attributes:
