@@ -18,12 +18,8 @@ from numpy.typing import NDArray
 
 import common
 from hf_dxprivacy import EmbeddingSpace
-from hf_dxprivacy.calibration import (
-    privacy_statistics,
-    sample_words,
-    suggest_epsilon,
-    suggest_lambda,
-)
+from hf_dxprivacy.calibration import privacy_statistics, sample_words, suggest_epsilon
+from hf_dxprivacy.evaluation import suggest_lambda
 from hf_dxprivacy.mechanisms import Mahalanobis, MultivariateLaplace, create_mechanism
 from hf_dxprivacy.mechanisms.mahalanobis import regularized_mahalanobis
 from hf_dxprivacy.noise import ball_points, lebesgue_radius

@@ -15,7 +15,7 @@ _CELL = "padding: .15em .6em; border-bottom: 1px solid #8886; vertical-align: to
 DETAILS = "Details:"
 
 
-class Shown:
+class ReprHTML:
     """Base of what a notebook shows as it prints."""
 
     __slots__ = ()

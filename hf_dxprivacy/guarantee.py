@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context
 from typing import Any, Literal, NamedTuple
 
-from hf_dxprivacy._notebook import DETAILS, Shown
+from hf_dxprivacy._notebook import DETAILS, ReprHTML
 from hf_dxprivacy.errors import require_positive
 
 _ORDINALS = {1: "1st", 10: "10th", 100: "100th"}
@@ -129,7 +129,7 @@ def _unbounded(_a: object, _b: object) -> float:
     return math.inf
 
 
-class _Stated(Shown):
+class _Stated(ReprHTML):
     """Base of statements with disclosures."""
 
     disclosures: tuple[Disclosure, ...]

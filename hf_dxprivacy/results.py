@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hf_dxprivacy._notebook import Shown
+from hf_dxprivacy._notebook import ReprHTML
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import (
     ArtifactError,
@@ -79,7 +79,7 @@ class Result:
         return cls(task, dataset, mechanism, epsilon, metric, *found, repeats)
 
 
-class Results(Shown, tuple[Result, ...]):
+class Results(ReprHTML, tuple[Result, ...]):
     """Measurements in a row, as a table, a file or a data set."""
 
     __slots__ = ()

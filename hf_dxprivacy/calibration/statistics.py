@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy._notebook import DETAILS, Shown
+from hf_dxprivacy._notebook import DETAILS, ReprHTML
 from hf_dxprivacy.mechanisms import ExactMechanism, Hierarchical, Mechanism
 from hf_dxprivacy.results import share_bounds
 
@@ -25,7 +25,7 @@ OFTEN = 5
 
 
 @dataclass(frozen=True)
-class Summary(Shown):
+class Summary(ReprHTML):
     """Distribution of the statistics over the words. Prints as a Markdown table.
 
     Attributes:
@@ -51,7 +51,7 @@ class Summary(Shown):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivacyStatistics(Shown):
+class PrivacyStatistics(ReprHTML):
     """Privacy statistics N_w, S_w and K_w of m words under a mechanism.
 
     Attributes:
@@ -233,12 +233,9 @@ def by_law(mechanism: ExactMechanism, ids: NDArray[np.int64], terms: Terms) -> N
     """Compute the statistics of words, (m,) of `Terms.row`, from the exact law of their outputs."""
     rows = []
     for word, law in zip(ids, mechanism.probabilities(ids), strict=True):
-        with np.errstate(divide="ignore"):
-            # 1−(1−p)^runs, to full precision for small p; ln 0 is right for p = 1.
-            seen = -np.expm1(terms.runs * np.log1p(-law))
         support, least = _holding(law, terms.eta)
-        outputs = _packed(law >= SAME * least, terms)
-        rows.append((law[word], support, support, seen.sum(), law.max(), outputs))
+        outputs, seen = _packed(law >= SAME * least, terms), _seen(law, terms.runs).sum()
+        rows.append((law[word], support, support, seen, law.max(), outputs))
     return np.array(rows, dtype=terms.row(len(mechanism.space)))
 
 
@@ -248,9 +245,7 @@ def by_tree(mechanism: Hierarchical, ids: NDArray[np.int64], terms: Terms) -> ND
     rows = []
     for word in ids.tolist():
         counts, law = mechanism.rings(word)
-        with np.errstate(divide="ignore"):
-            seen = -np.expm1(terms.runs * np.log1p(-law))
-        held = np.cumsum(counts * law)
+        held, seen = np.cumsum(counts * law), counts @ _seen(law, terms.runs)
         last = min(int(np.searchsorted(held, enough)), len(law) - 1)
         missing = enough - (held[last - 1] if last else 0.0)
         support = int(counts[:last].sum())
@@ -260,7 +255,7 @@ def by_tree(mechanism: Hierarchical, ids: NDArray[np.int64], terms: Terms) -> ND
             # Words of the last ring are equally likely, and count all.
             chain = mechanism.tree.chain(word)
             outputs[mechanism.tree.members(chain[last - 1]) if last else word] = True
-        rows.append((law[0], support, support, counts @ seen, law[0], _packed(outputs, terms)))
+        rows.append((law[0], support, support, seen, law[0], _packed(outputs, terms)))
     return np.array(rows, dtype=terms.row(size))
 
 
@@ -282,6 +277,14 @@ def by_draws(
         kept = np.count_nonzero(outputs == word) / terms.runs
         rows.append((kept, support, low, len(values), shares.max(), _packed(held, terms)))
     return np.array(rows, dtype=terms.row(size))
+
+
+def _seen(law: NDArray[np.float64], runs: int) -> NDArray[np.float64]:
+    """Return with which probability each output comes up in some draws."""
+    with np.errstate(divide="ignore"):
+        # 1−(1−p)^runs, to full precision for small p; ln 0 is right for p = 1.
+        seen: NDArray[np.float64] = -np.expm1(runs * np.log1p(-law))
+    return seen
 
 
 def _holding(law: NDArray[np.float64], eta: float) -> tuple[int, float]:

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
-from hf_dxprivacy._notebook import Shown
+from hf_dxprivacy._notebook import ReprHTML
+from hf_dxprivacy.calibration.epsilons import epsilon_grid, given_epsilons
 from hf_dxprivacy.calibration.measuring import (
     PATIENCE,
     entry_space,
@@ -27,69 +28,16 @@ from hf_dxprivacy.calibration.measuring import (
     privacy_statistics,
 )
 from hf_dxprivacy.calibration.statistics import PrivacyStatistics
-from hf_dxprivacy.errors import (
-    InvalidValueError,
-    require_at_least,
-    require_between,
-    require_positive,
-)
+from hf_dxprivacy.errors import InvalidValueError, require_at_least, require_between
 from hf_dxprivacy.mechanisms import (
-    MECHANISMS,
     CalibratedExponential,
     ExactMechanism,
     check_options,
     create_mechanism,
 )
 from hf_dxprivacy.mechanisms.certificate import certify
-from hf_dxprivacy.mechanisms.local_bound import within_local_bound
 from hf_dxprivacy.sentences import SentencePool
 from hf_dxprivacy.spaces import EmbeddingSpace
-
-
-def epsilon_for_radius(radius: float, level: float) -> float:
-    """Return the ε that keeps words within a radius indistinguishable at a level.
-
-    ε·d-privacy at ε = l/r means that no output is more than e^l times as likely from a word as from
-    any other within the distance r of it (Feyisetan, Diethe, Drake, ICDM 2019, section VI-C). Two
-    words that are both within r of a third may differ by 2·l.
-
-    Args:
-        radius: r > 0, in the metric of the mechanism's guarantee. The median distance to the k-th
-            neighbour is ``mechanism.neighbour_distances()`` or ``space.neighbour_distances([k])``.
-        level: l > 0, the largest log-ratio that is allowed within the radius.
-
-    Raises:
-        InvalidTypeError: If an argument is not a number.
-        InvalidValueError: If one is not finite or not above zero.
-    """
-    require_positive(radius=radius, level=level)
-    return level / radius
-
-
-def epsilon_for_local_bound(
-    space: EmbeddingSpace | SentencePool, mechanism: str, local_epsilon: float, **options: Any
-) -> float:
-    """Find the largest ε whose bound for any two inputs is at most L, as pure local DP.
-
-    No output is then more than exp(L) times as likely from any input as from any other: from any
-    word or, with a pool, any text.
-
-    Args:
-        space: Where the words lie, or a pool of sentences.
-        mechanism: A key of `hf_dxprivacy.mechanisms.MECHANISMS`.
-        local_epsilon: L > 0, what `ldp_epsilon` of the guarantee may be at most.
-        **options: Of the mechanism.
-
-    Returns:
-        ε per unit of the mechanism's metric, rounded down to six digits.
-
-    Raises:
-        InvalidTypeError: If L is no number, or the mechanism has no such option.
-        InvalidValueError: If L is not above zero; if no ε has so small a bound, which names the
-            least; or if L limits no ε, as where the metric is truncated.
-    """
-    return within_local_bound(entry_space(space), mechanism, local_epsilon, options)
-
 
 # Words that are looked at together; first a few, among them those that missed a target last.
 FIRST, BLOCK = 16, 256
@@ -141,15 +89,8 @@ class Worst(NamedTuple):
     support_low: int
 
 
-# ε·d at the median distance to the nearest neighbour: from where to where if no ε are given.
-# Outside its range "calibrated" would take long for most spaces. And ε of mechanisms whose metric
-# is their own.
-WIDE, CERTIFIED, OWN = (0.25, 512.0), (1.0, 16.0), (0.25, 32.0)
-STEPS_PER_OCTAVE = 16
-
-
 @dataclass(frozen=True, repr=False)
-class Suggestion(Shown):
+class Suggestion(ReprHTML):
     """The largest ε of a grid at which all words looked at meet the targets.
 
     Attributes:
@@ -247,7 +188,9 @@ def suggest_epsilon(
     space = entry_space(space)
     # First, since a certificate may take minutes.
     check_options(mechanism, options)
-    targets, grid = Targets(max_nw, min_sw), epsilon_grid(space, mechanism, epsilons)
+    targets = Targets(max_nw, min_sw)
+    tried = epsilon_grid(space, mechanism) if epsilons is None else given_epsilons(epsilons)
+    grid = sorted(set(tried), reverse=True)
     ids = np.unique(known_ids(space, space.words if words is None else words))
     if len(ids) == 0:
         raise InvalidValueError(f"expected {space.entries} that have to meet the target, got none")
@@ -256,8 +199,8 @@ def suggest_epsilon(
         certify(space, grid[-1], grid[0], options.get("beta", 0.001), progress)
 
     def unmet(lowest: float) -> str:
-        tried = f"no ε that was tried from {lowest:.6g} to {grid[0]:.6g}"
-        return f"{tried} meets {targets} for all {space.entries}"
+        among = f"no ε that was tried from {lowest:.6g} to {grid[0]:.6g}"
+        return f"{among} meets {targets} for all {space.entries}"
 
     order, above = [space.words[row] for row in ids], None
     measure = partial(
@@ -295,31 +238,6 @@ def suggest_epsilon(
         above,
         space.entries,
     )
-
-
-def epsilon_grid(
-    space: EmbeddingSpace, mechanism: str, epsilons: ArrayLike | None = None
-) -> list[float]:
-    """Return the ε to try, the largest first; see `suggest_epsilon`."""
-    if epsilons is None:
-        low, high = CERTIFIED if mechanism == CalibratedExponential.name else WIDE
-        unit = space.unit_distance or 1.0
-        if MECHANISMS[mechanism].own_metric:
-            (low, high), unit = OWN, 1.0
-        steps = round(STEPS_PER_OCTAVE * np.log2(high / low)) + 1
-        epsilons = np.geomspace(low, high, steps) / unit
-    return sorted(set(given_epsilons(epsilons)), reverse=True)
-
-
-def given_epsilons(given: Any) -> list[float]:
-    """Return one ε or several as numbers, in their order."""
-    given = getattr(given, "tolist", lambda: given)()
-    found = list(given) if np.iterable(given) and not isinstance(given, str) else [given]
-    if not found:
-        raise InvalidValueError("expected epsilons to try, got none; pass one or several")
-    for epsilon in found:
-        require_positive(epsilon=epsilon)
-    return [float(epsilon) for epsilon in found]
 
 
 def _worst(

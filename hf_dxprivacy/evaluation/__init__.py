@@ -1,118 +1,51 @@
 """What privatized texts are worth and hide: comparison, attacks, mechanisms of other papers."""
 
-from typing import TYPE_CHECKING
-
-from hf_dxprivacy._lazy import lazy
-
-if TYPE_CHECKING:
-    from hf_dxprivacy.evaluation.adversary import BayesAdversary
-    from hf_dxprivacy.evaluation.attribution import Attribution, author_attribution
-    from hf_dxprivacy.evaluation.bigrams import BigramModel
-    from hf_dxprivacy.evaluation.comparison import Compared, Comparison
-    from hf_dxprivacy.evaluation.external import External, ExternalError, mldp_text
-    from hf_dxprivacy.evaluation.frontier import compare
-    from hf_dxprivacy.evaluation.masked_words import MaskedWordModel
-    from hf_dxprivacy.evaluation.measurements import (
-        Measurement,
-        Runs,
-        classification_scores,
-        correlation_scores,
-        pivot,
-    )
-    from hf_dxprivacy.evaluation.peer_candidates import PEERS
-    from hf_dxprivacy.evaluation.perplexity import NgramModel, readability
-    from hf_dxprivacy.evaluation.reconstruction_attack import (
-        Reconstruction,
-        averaging,
-        reconstruct_texts,
-        reconstruction,
-    )
-    from hf_dxprivacy.evaluation.shadow import membership_inference, user_audit
-    from hf_dxprivacy.evaluation.task_versions import (
-        BASELINES,
-        RANDOM,
-        SELECTORS,
-        Version,
-        make_privatizer,
-        make_selector,
-        random_words,
-        versions,
-    )
-    from hf_dxprivacy.evaluation.tasks import (
-        SPLITS,
-        TEXT_COLUMNS,
-        TextTask,
-        averaged_vectors,
-        cosines,
-        pair_features,
-        read_parts,
-        read_task,
-        thinned,
-    )
-
-# Imported when they are first asked for: an attack needs no comparison.
-_MODULES = {
-    "adversary": ("BayesAdversary",),
-    "attribution": (
-        "Attribution",
-        "author_attribution",
-    ),
-    "bigrams": ("BigramModel",),
-    "comparison": (
-        "Compared",
-        "Comparison",
-    ),
-    "external": (
-        "External",
-        "ExternalError",
-        "mldp_text",
-    ),
-    "frontier": ("compare",),
-    "masked_words": ("MaskedWordModel",),
-    "measurements": (
-        "Measurement",
-        "Runs",
-        "classification_scores",
-        "correlation_scores",
-        "pivot",
-    ),
-    "peer_candidates": ("PEERS",),
-    "perplexity": (
-        "NgramModel",
-        "readability",
-    ),
-    "reconstruction_attack": (
-        "Reconstruction",
-        "averaging",
-        "reconstruct_texts",
-        "reconstruction",
-    ),
-    "shadow": (
-        "membership_inference",
-        "user_audit",
-    ),
-    "tasks": (
-        "SPLITS",
-        "TEXT_COLUMNS",
-        "TextTask",
-        "averaged_vectors",
-        "cosines",
-        "pair_features",
-        "read_parts",
-        "read_task",
-        "thinned",
-    ),
-    "task_versions": (
-        "BASELINES",
-        "RANDOM",
-        "SELECTORS",
-        "Version",
-        "make_privatizer",
-        "make_selector",
-        "random_words",
-        "versions",
-    ),
-}
+from hf_dxprivacy.evaluation.adversary import BayesAdversary
+from hf_dxprivacy.evaluation.attribution import Attribution, author_attribution
+from hf_dxprivacy.evaluation.bigrams import BigramModel
+from hf_dxprivacy.evaluation.comparison import Compared, Comparison
+from hf_dxprivacy.evaluation.equal_terms import compare_mechanisms
+from hf_dxprivacy.evaluation.external import External, ExternalError, mldp_text
+from hf_dxprivacy.evaluation.frontier import compare
+from hf_dxprivacy.evaluation.masked_words import MaskedWordModel
+from hf_dxprivacy.evaluation.measurements import (
+    Measurement,
+    Runs,
+    classification_scores,
+    correlation_scores,
+    pivot,
+)
+from hf_dxprivacy.evaluation.norm_search import LambdaSuggestion, suggest_lambda
+from hf_dxprivacy.evaluation.peer_candidates import PEERS
+from hf_dxprivacy.evaluation.perplexity import NgramModel, readability
+from hf_dxprivacy.evaluation.reconstruction_attack import (
+    Reconstruction,
+    averaging,
+    reconstruct_texts,
+    reconstruction,
+)
+from hf_dxprivacy.evaluation.shadow import membership_inference, user_audit
+from hf_dxprivacy.evaluation.task_versions import (
+    BASELINES,
+    RANDOM,
+    SELECTORS,
+    Version,
+    make_privatizer,
+    make_selector,
+    random_words,
+    versions,
+)
+from hf_dxprivacy.evaluation.tasks import (
+    SPLITS,
+    TEXT_COLUMNS,
+    TextTask,
+    averaged_vectors,
+    cosines,
+    pair_features,
+    read_parts,
+    read_task,
+    thinned,
+)
 
 __all__ = [
     "BASELINES",
@@ -128,6 +61,7 @@ __all__ = [
     "Comparison",
     "External",
     "ExternalError",
+    "LambdaSuggestion",
     "MaskedWordModel",
     "Measurement",
     "NgramModel",
@@ -140,6 +74,7 @@ __all__ = [
     "averaging",
     "classification_scores",
     "compare",
+    "compare_mechanisms",
     "correlation_scores",
     "cosines",
     "make_privatizer",
@@ -154,12 +89,8 @@ __all__ = [
     "readability",
     "reconstruct_texts",
     "reconstruction",
+    "suggest_lambda",
     "thinned",
     "user_audit",
     "versions",
 ]
-
-__getattr__ = lazy(
-    __name__,
-    {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names},
-)

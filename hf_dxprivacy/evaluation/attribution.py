@@ -13,6 +13,7 @@ from hf_dxprivacy.errors import (
     require_positive,
     require_within,
 )
+from hf_dxprivacy.evaluation.shadow import require_aligned
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.results import EXTRA, Result, Results, share_interval
 
@@ -87,12 +88,9 @@ def author_attribution(
         InvalidValueError: If there are no texts, no author is known, or lengths differ.
         MissingExtraError: If scikit-learn is not installed.
     """
-    for name, rows, writers in (("known", known, known_authors), ("texts", texts, authors)):
-        if not len(rows) or len(rows) != len(writers):
-            raise InvalidValueError(
-                f"expected at least one text in {name} and an author for each, got {len(rows)} "
-                f"texts and {len(writers)} authors"
-            )
+    require_at_least(1, known=len(known), texts=len(texts))
+    require_aligned(known=len(known), known_authors=len(known_authors))
+    require_aligned(texts=len(texts), authors=len(authors))
     require_at_least(1, subsets=subsets)
     require_within(0.0, 1.0, threshold=threshold, share=share)
     require_positive(share=share)

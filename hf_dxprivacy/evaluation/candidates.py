@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy.calibration.suggest import epsilon_for_local_bound, epsilon_grid, given_epsilons
+from hf_dxprivacy.calibration.epsilons import (
+    epsilon_for_local_bound,
+    epsilon_grid,
+    given_epsilons,
+)
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, did_you_mean
 from hf_dxprivacy.evaluation.peer_candidates import kind_of
 from hf_dxprivacy.guarantee import PrivacyGuarantee, upward
@@ -66,15 +70,15 @@ class Candidate:
     @property
     def identity(self) -> str:
         """All that tells it from others, of a program its command and the number it claims."""
-        found = self.privatizer
-        if isinstance(found, Privatizer):
+        made = self.privatizer
+        if isinstance(made, DxPrivatizer | SentencePrivatizer):
             # What is bound to seeds, as an encoder, and the settings.
-            about: list[Any] = [getattr(found, "_context", None)]
+            about: list[Any] = [made._context]
             with suppress(InvalidValueError):  # a selector that cannot be stored
-                about.append(found._settings())
+                about.append(made._settings())
         else:
-            about = [getattr(found, name, None) for name in ("claim", "run")]
-            about = [None if callable(value) else value for value in about]
+            stated = (getattr(self.privatizer, name, None) for name in ("claim", "run"))
+            about = [None if callable(value) else value for value in stated]
         return f"{self.key} {about}"
 
     @property
@@ -258,7 +262,7 @@ def matched(
 ) -> list[float]:
     """Return the ε at which about such shares of running words stay, as far as there are any."""
     words, counts = np.unique(running_words(space), return_counts=True)
-    grid = epsilon_grid(space, name)[::-1]
+    grid = epsilon_grid(space, name)
     # Some have noise for large ε only.
     grid += [grid[-1] * 2.0 ** (octave / 4.0) for octave in range(1, FARTHER)]
 

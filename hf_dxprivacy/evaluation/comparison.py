@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_dxprivacy._notebook import DETAILS, Shown
+from hf_dxprivacy._notebook import DETAILS, ReprHTML
 from hf_dxprivacy._runtime import lazy_property
 from hf_dxprivacy.errors import InvalidValueError, require_one_of
 from hf_dxprivacy.evaluation.curves import Curve, Difference, difference, headline
@@ -114,7 +114,7 @@ class Compared:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Shown):
+class Comparison(ReprHTML):
     """What mechanisms cost and hide on some texts. Prints as a table; computed from private data.
 
     Attributes:

@@ -32,10 +32,10 @@ from hf_dxprivacy.evaluation.comparison import (
     Compared,
     Comparison,
 )
-from hf_dxprivacy.evaluation.material import prepare
+from hf_dxprivacy.evaluation.evaluation_data import prepare
 from hf_dxprivacy.evaluation.perplexity import NgramModel
 from hf_dxprivacy.evaluation.reconstruction_attack import reconstruction
-from hf_dxprivacy.evaluation.scores import QUICK, Bench, Effort, combined, create_learner
+from hf_dxprivacy.evaluation.scores import QUICK, Evaluator, SampleSizes, combined, create_learner
 from hf_dxprivacy.hub.artifact import read_json, to_json
 from hf_dxprivacy.hub.atomic import atomic_write
 from hf_dxprivacy.hub.download import builtin_pools
@@ -133,25 +133,25 @@ def compare(
     require_at_least(1, releases=releases)
     require("sklearn", EXTRA)
     require("scipy", EXTRA)
-    effort = QUICK if quick else Effort()
+    sizes = QUICK if quick else SampleSizes()
     if sample is not None:
         require_at_least(1, sample=sample)
-        effort = replace(effort, rows=sample)
+        sizes = replace(sizes, rows=sample)
     # Noise of a seed costs more than fresh noise.
     noise, seed = seed, _seed(seed, resume)
     if not isinstance(space, EmbeddingSpace):
         space = EmbeddingSpace.from_pretrained(space)
-    material = prepare(
+    data = prepare(
         dataset,
         text_column,
         label_column,
         user_column,
-        rows=effort.rows,
-        words=effort.words,
-        users=effort.users,
+        rows=sizes.rows,
+        words=sizes.words,
+        users=sizes.users,
         rng=keyed_generator(seed, "rows"),
     )
-    notes = list(material.notes)
+    notes = list(data.notes)
     if mechanisms is None:
         mechanisms, reasons = suiting(space, quick)
         notes += reasons
@@ -160,12 +160,12 @@ def compare(
     named = encoder.digest if isinstance(encoder, SentenceEncoder) else str(encoder)
     if encoder is not None and not isinstance(encoder, SentenceEncoder):
         encoder = TransformersEncoder(encoder)
-    learner = create_learner(model, space, len(material.labels), seed % (1 << 31))
-    bench = Bench(
-        material,
+    learner = create_learner(model, space, len(data.labels), seed % (1 << 31))
+    evaluator = Evaluator(
+        data,
         space,
-        effort,
-        learner if material.labels else None,
+        sizes,
+        learner if data.labels else None,
         encoder,
         NgramModel.load(),
         seed,
@@ -174,8 +174,8 @@ def compare(
     bounds = QUICK_BOUNDS if quick else BOUNDS
     chosen = list(candidates(space, mechanisms, epsilon, pools, others, seed, bounds))
     # What figures are is among them, so that none is kept beside others of the same name.
-    settings = repr((FIGURES, effort, model, named, releases))
-    about = {"data": material.digest, "settings": settings, "seed": seed}
+    settings = repr((FIGURES, sizes, model, named, releases))
+    about = {"data": data.digest, "settings": settings, "seed": seed}
     kept = None if resume is None else Checkpoint(resume, about)
     found = []
     with tqdm(total=len(chosen), delay=1.0, disable=not progress or None) as bar:
@@ -183,10 +183,10 @@ def compare(
             title = "originals" if candidate.name == ORIGINAL else candidate.name
             epsilon_of = "" if candidate.epsilon is None else f", ε = {candidate.epsilon:.4g}"
             bar.set_description(f"Comparing {title}{epsilon_of}")
-            measure = partial(_measured, candidate, bench, releases, noise, notes)
+            measure = partial(_measured, candidate, evaluator, releases, noise, notes)
             found.append(measure() if kept is None else _kept(kept, candidate.identity, measure))
             bar.update()
-    return _comparison(found, bench, notes, given=epsilon is not None)
+    return _comparison(found, evaluator, notes, given=epsilon is not None)
 
 
 def _seed(seed: int | None, resume: str | Path | None) -> int:
@@ -200,38 +200,40 @@ def _seed(seed: int | None, resume: str | Path | None) -> int:
 
 
 def _measured(
-    candidate: Candidate, bench: Bench, releases: int, seed: int | None, notes: list[str]
+    candidate: Candidate, evaluator: Evaluator, releases: int, seed: int | None, notes: list[str]
 ) -> Compared:
     """Release the texts, and measure."""
-    texts, mechanism = bench.material.texts, candidate.mechanism
+    texts, mechanism = evaluator.data.texts, candidate.mechanism
     runs, first = [], texts
     for number in range(releases if candidate.privatizer is not None else 1):
         release = partial(_release, candidate, seed, number)
         released = release(texts)
         first = first if number else released
         fresh = release if mechanism is not None else None
-        runs.append(bench.scores(released, candidate.unit, fresh))
+        runs.append(evaluator.scores(released, candidate.unit, fresh))
     figures, samples = combined(runs)
-    if bench.effort.members and bench.material.labels:
+    if evaluator.sizes.members and evaluator.data.labels:
         try:
-            figures["membership"] = bench.membership(first)
+            figures["membership"] = evaluator.membership(first)
         except (MissingExtraError, InvalidValueError) as error:
             reason = f"no membership attack: {error}"
             notes += [] if reason in notes else [reason]
     if candidate.privatizer is None:
         figures |= dict.fromkeys(("b1", "b10"), Interval(1.0, 1.0, 1.0))
-    elif mechanism is not None and candidate.unit == "word" and bench.frequencies:
+    elif mechanism is not None and candidate.unit == "word" and evaluator.frequencies:
         # The adversary knows the mechanism and how often each word occurs in the texts.
-        rng = bench.rng("bayes")
-        found = reconstruction(mechanism, bench.frequencies, bands=(), draws=DRAWS, rng=rng).results
+        rng = evaluator.rng("bayes")
+        found = reconstruction(
+            mechanism, evaluator.frequencies, bands=(), draws=DRAWS, rng=rng
+        ).results
         # An adversary who learns the law from draws may be beaten by one who knows it.
         known = isinstance(mechanism, ExactMechanism)
         figures |= {
             name: Interval(r.value, r.low, r.high if known else 1.0)
             for name, r in zip(("b1", "b10"), found, strict=True)
         }
-    state, how = _verified(candidate, bench)
-    local, many = candidate.local, bench.median_words if candidate.unit == "word" else 1.0
+    state, how = _verified(candidate, evaluator)
+    local, many = candidate.local, evaluator.median_words if candidate.unit == "word" else 1.0
     return Compared(
         mechanism=candidate.name,
         epsilon=candidate.epsilon,
@@ -248,16 +250,16 @@ def _measured(
     )
 
 
-def _verified(candidate: Candidate, bench: Bench) -> tuple[str, str]:
+def _verified(candidate: Candidate, evaluator: Evaluator) -> tuple[str, str]:
     """Return whether the claim of a candidate was verified, and how, in a sentence."""
-    effort, rng = bench.effort, bench.rng("verification")
+    sizes, rng = evaluator.sizes, evaluator.rng("verification")
     # The law of a mechanism says nothing of what a class of somebody else's makes of it.
     foreign = not type(candidate.privatizer).__module__.startswith("hf_dxprivacy.")
     if candidate.mechanism is None or foreign:
-        state, how = _verified_by_runs(candidate, bench, rng)
+        state, how = _verified_by_runs(candidate, evaluator, rng)
         if candidate.mechanism is None or state != BY_DRAWS:
             return state, how
-    looks: dict[str, Any] = {"inputs": effort.inputs, "draws": effort.draws, "rng": rng}
+    looks: dict[str, Any] = {"inputs": sizes.inputs, "draws": sizes.draws, "rng": rng}
     check = partial(
         verify_guarantee, candidate.mechanism, alpha=FALSE_ALARM, progress=False, **looks
     )
@@ -280,20 +282,20 @@ def _verified(candidate: Candidate, bench: Bench) -> tuple[str, str]:
 
 
 def _verified_by_runs(
-    candidate: Candidate, bench: Bench, rng: np.random.Generator
+    candidate: Candidate, evaluator: Evaluator, rng: np.random.Generator
 ) -> tuple[str, str]:
     """Verify what is claimed of a program by as many draws as it has time for."""
-    effort, inputs = bench.effort, bench.inputs(candidate.unit)
+    sizes, inputs = evaluator.sizes, evaluator.inputs(candidate.unit)
     stated = getattr(candidate.privatizer, "guarantee", None)
     claim = getattr(candidate.privatizer, "claim", math.inf) if stated is None else stated.bound
     if not callable(claim) and not math.isfinite(claim):
         return OPEN, "nothing is claimed"
     start = time.perf_counter()
     candidate.release(inputs)
-    runs = int(effort.seconds * len(inputs) / max(time.perf_counter() - start, 1e-6))
+    runs = int(sizes.seconds * len(inputs) / max(time.perf_counter() - start, 1e-6))
     if runs < LEAST_RUNS or len(inputs) < 2:
-        return OPEN, f"it is too slow for {LEAST_RUNS:,} releases in {effort.seconds:g} seconds"
-    runs = min(runs, effort.draws)
+        return OPEN, f"it is too slow for {LEAST_RUNS:,} releases in {sizes.seconds:g} seconds"
+    runs = min(runs, sizes.draws)
     options: dict[str, Any] = {"runs": runs, "false_alarm": FALSE_ALARM, "rng": rng}
     try:
         found = verify_claim(candidate.privatizer, claim, inputs, **options)
@@ -334,24 +336,24 @@ def _kept(store: Checkpoint, key: str, measure: Callable[[], Compared]) -> Compa
 
 
 def _comparison(
-    rows: Sequence[Compared], bench: Bench, notes: list[str], given: bool
+    rows: Sequence[Compared], evaluator: Evaluator, notes: list[str], given: bool
 ) -> Comparison:
     """Choose what counts as use and as attack, and add the relative gain."""
-    plain, material = rows[0].figures, bench.material
+    plain, data = rows[0].figures, evaluator.data
     utility = next(name for name in ("trained", "similarity", "kept") if name in plain)
     weak: tuple[str, ...] = ()
-    size = f"{len(material.sample):,} texts of {bench.median_words:.0f} words in the median"
+    size = f"{len(data.sample):,} texts of {evaluator.median_words:.0f} words in the median"
     about = [f"measured on {size}"]
-    if material.labels:
-        classes = material.classes[material.labelled]
+    if data.labels:
+        classes = data.classes[data.labelled]
         most = float(np.bincount(classes).max() / len(classes))
         about.append(
-            f"{len(material.labels)} classes; always naming the commonest is right for {most:.3f}"
+            f"{len(data.labels)} classes; always naming the commonest is right for {most:.3f}"
         )
         if plain["trained"].low <= most:
             notes.append(NOTHING_LEARNED)
     if "author" in plain:
-        authors = {material.owners[k] for k in material.known}
+        authors = {data.owners[k] for k in data.known}
         if plain["author"].low <= 1.0 / len(authors):
             weak = ("author",)
             notes.append(
@@ -359,10 +361,10 @@ def _comparison(
                 "release says nothing"
             )
     if any("b1" in row.figures for row in rows[1:]):
-        about.append(bench.guessed)
-    if bench.unknown_share > UNKNOWN:
+        about.append(evaluator.guessed)
+    if evaluator.unknown_share > UNKNOWN:
         notes.append(
-            f"the space lacks {bench.unknown_share:.1%} of the words: is it of their language?"
+            f"the space lacks {evaluator.unknown_share:.1%} of the words: is it of their language?"
         )
     if drawn := dict.fromkeys(row.mechanism for row in rows if row.is_lower_bound("b1")):
         notes.append(
@@ -375,7 +377,9 @@ def _comparison(
             "the public space alone; pools at bounds for the whole text"
         )
     about += CAUTIONS
-    bare = Comparison(tuple(rows), utility, weak, bench.parts(utility), tuple(about), tuple(notes))
+    bare = Comparison(
+        tuple(rows), utility, weak, evaluator.parts(utility), tuple(about), tuple(notes)
+    )
     return replace(bare, rows=tuple(_with_gain(bare, row) for row in rows))
 
 

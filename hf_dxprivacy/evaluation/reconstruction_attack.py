@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hf_dxprivacy.errors import InvalidValueError
+from hf_dxprivacy.errors import InvalidValueError, require_at_least
 from hf_dxprivacy.evaluation.adversary import BayesAdversary, Ids, Reals, counted
 from hf_dxprivacy.evaluation.bigrams import BigramModel
 from hf_dxprivacy.evaluation.masked_words import MaskedWordModel
@@ -82,7 +82,7 @@ def reconstruction(
         InvalidValueError: If no word of the prior is in the space, or there are no tops.
         MissingExtraError: If SciPy, which draws need, is not installed.
     """
-    _require_tops(tops)
+    require_at_least(1, tops=min(tops, default=0))
     rng = rng or process_generator()
     adversary = BayesAdversary(mechanism, prior, draws=draws, rng=rng)
     mechanism = adversary.mechanism
@@ -116,11 +116,6 @@ def reconstruction(
             dataset="prior", mechanism=mechanism.name, epsilon=mechanism.epsilon
         ),
     )
-
-
-def _require_tops(tops: Sequence[int]) -> None:
-    if not tops or min(tops) < 1:
-        raise InvalidValueError(f"expected tops of 1 or more, got tops={tuple(tops)}")
 
 
 def _success(adversary: BayesAdversary, counts: Sequence[int], fresh: Any) -> Reals:
@@ -198,7 +193,7 @@ def reconstruct_texts(
             texts, no word is in the space, or there is a language model of words for whole
             sentences.
     """
-    _require_tops(tops)
+    require_at_least(1, tops=min(tops, default=0))
     if language_model is not None and adversary.pool is not None:
         raise InvalidValueError("expected no language_model of words beside whole sentences")
     mechanism, prior = adversary.mechanism, adversary.prior
@@ -303,8 +298,8 @@ def aligned(
             pairs.append(None)
             continue
         inputs, outputs = (look_up_rows([row], space) for row in (before, after))
-        told = (inputs >= 0) & ~space.is_shape[inputs]
-        pairs.append((inputs[told], outputs[told]))
+        evaluated = (inputs >= 0) & ~space.is_shape[inputs]
+        pairs.append((inputs[evaluated], outputs[evaluated]))
         marked += _marked(before, inputs, outputs, space)
         running += len(inputs)
     if len(misfits) > MISFITS * len(pairs):

@@ -16,7 +16,7 @@ from hf_dxprivacy._runtime import lazy_property, require
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.evaluation.attribution import author_attribution
 from hf_dxprivacy.evaluation.candidates import running_words
-from hf_dxprivacy.evaluation.material import Material, rows_of
+from hf_dxprivacy.evaluation.evaluation_data import EvaluationData, rows_of
 from hf_dxprivacy.evaluation.shadow import membership_inference
 from hf_dxprivacy.evaluation.tasks import averaged_vectors
 from hf_dxprivacy.results import EXTRA, Interval, mean_interval, share_interval
@@ -43,7 +43,7 @@ Fresh = Callable[[Sequence[str], int], list[str]]
 
 
 @dataclass(frozen=True)
-class Effort:
+class SampleSizes:
     """How much is looked at, at most. Kept comparisons are told apart by its `repr`."""
 
     rows: int = 5000  # of the sample
@@ -57,7 +57,7 @@ class Effort:
     seconds: float = 60.0  # that draws from a program may take, about
 
 
-QUICK = Effort(
+QUICK = SampleSizes(
     rows=1000,
     words=40_000,
     users=20,
@@ -144,15 +144,15 @@ def create_learner(model: str | None, space: EmbeddingSpace, classes: int, seed:
 
 
 @dataclass(eq=False)
-class Bench:
+class Evaluator:
     """What all releases of a comparison are measured by; without classes there is no learner.
 
     `space` is public, for near words and averaged vectors. `encoder` is for similarity, or None.
     """
 
-    material: Material
+    data: EvaluationData
     space: EmbeddingSpace
-    effort: Effort
+    sizes: SampleSizes
     learner: Learner | None
     encoder: SentenceEncoder | None
     readability: Any
@@ -160,7 +160,7 @@ class Bench:
 
     @lazy_property
     def _words(self) -> list[TextRow]:
-        return rows_of(self._of_sample(self.material.texts))
+        return rows_of(self._of_sample(self.data.texts))
 
     @lazy_property
     def _ids(self) -> NDArray[np.int64]:
@@ -175,10 +175,10 @@ class Bench:
     @lazy_property
     def frequencies(self) -> dict[str, float]:
         """How often the most frequent words that the space has occur in the sample."""
-        told = self._ids[self._ids >= 0]
+        evaluated = self._ids[self._ids >= 0]
         # Numbers and names are drawn anew: to guess a shape is not to guess the word.
-        counts = Counter(told[~self.space.is_shape[told]].tolist())
-        return {self.space.words[k]: float(n) for k, n in counts.most_common(self.effort.guessed)}
+        counts = Counter(evaluated[~self.space.is_shape[evaluated]].tolist())
+        return {self.space.words[k]: float(n) for k, n in counts.most_common(self.sizes.guessed)}
 
     @lazy_property
     def unknown_share(self) -> float:
@@ -196,9 +196,9 @@ class Bench:
     def inputs(self, unit: str) -> list[str]:
         """Return words of the space with their nearest, or texts of the sample, to draw for."""
         if unit != "word":
-            chosen = self.rng("inputs").permutation(self.material.sample)[: self.effort.inputs]
-            return list(dict.fromkeys(self.material.texts[k] for k in chosen))
-        rows = dict.fromkeys(running_words(self.space, self.effort.inputs // 4).tolist())
+            chosen = self.rng("inputs").permutation(self.data.sample)[: self.sizes.inputs]
+            return list(dict.fromkeys(self.data.texts[k] for k in chosen))
+        rows = dict.fromkeys(running_words(self.space, self.sizes.inputs // 4).tolist())
         near = (self.space.neighbours(row, 1)[0][0] for row in rows)
         return list(dict.fromkeys([*(self.space.words[row] for row in rows), *near]))
 
@@ -220,21 +220,21 @@ class Bench:
         with suppress(InvalidValueError):  # no words to read
             perplexity = self.readability.perplexity(self._of_sample(released))
             found["readability"] = perplexity / self._perplexity
-        if len(self.material.asked):
+        if len(self.data.asked):
             found |= self._attributed(released)
         return found
 
     def membership(self, released: list[str]) -> Interval:
         """Return the AUC of the membership attack, with its interval over three splits."""
-        rows = self.material.labelled[: self.effort.members]
-        before, after = ([texts[k] for k in rows] for texts in (self.material.texts, released))
-        labels = self.material.classes[rows].tolist()
+        rows = self.data.labelled[: self.sizes.members]
+        before, after = ([texts[k] for k in rows] for texts in (self.data.texts, released))
+        labels = self.data.classes[rows].tolist()
         found = membership_inference(before, after, labels, repeats=3, rng=self.rng("members"))
         best = found.where(metric="AUC")[0]
         return Interval(best.value, best.low, best.high)
 
     def _of_sample(self, texts: Sequence[str]) -> list[str]:
-        return [texts[k] for k in self.material.sample.tolist()]
+        return [texts[k] for k in self.data.sample.tolist()]
 
     def _kept(self, released: list[str]) -> Found:
         """Compare words place by place, in texts that have as many as before."""
@@ -248,10 +248,10 @@ class Bench:
             return {}
         first, second = (look_up_rows(each, self.space) for each in rows)
         # A number that was drawn anew is another one; a word without its accents is not.
-        told = (first >= 0) & ~self.space.is_shape[first]
-        stays = (first == second) & told
+        evaluated = (first >= 0) & ~self.space.is_shape[first]
+        stays = (first == second) & evaluated
         stays |= [a == b for a, b in zip(before, after, strict=True)]
-        known = ~stays & told & (second >= 0)
+        known = ~stays & evaluated & (second >= 0)
         near = np.zeros(len(stays), dtype=np.bool_)
         near[known] = self._near(first[known], second[known])
         owners = np.repeat(np.flatnonzero(same), lengths[same])
@@ -283,7 +283,7 @@ class Bench:
     def _folds(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Places among the labelled texts to train with and to test with."""
         assert self.learner is not None
-        classes = self.material.classes[self.material.labelled]
+        classes = self.data.classes[self.data.labelled]
         split = require("sklearn.model_selection", EXTRA).StratifiedKFold(
             max(2, min(PARTS, int(np.bincount(classes).max()))),
             shuffle=True,
@@ -298,16 +298,16 @@ class Bench:
     def _plain(self) -> tuple[Any, list[Any]]:
         """Features of the texts as they are, and the classifiers that they train."""
         assert self.learner is not None
-        rows, make = self.material.labelled, self.learner.make
-        features = self.learner.features([self.material.texts[k] for k in rows])
-        classes = self.material.classes[rows]
+        rows, make = self.data.labelled, self.learner.make
+        features = self.learner.features([self.data.texts[k] for k in rows])
+        classes = self.data.classes[rows]
         return features, [make().fit(features[train], classes[train]) for train, _ in self._folds]
 
     def parts(self, figure: str) -> Values:
         """Return for each text of a figure the part whose errors it shares."""
         if figure != "trained":
-            return np.arange(len(self.material.sample), dtype=np.float64)
-        found = np.full(len(self.material.labelled), np.nan)
+            return np.arange(len(self.data.sample), dtype=np.float64)
+        found = np.full(len(self.data.labelled), np.nan)
         for number, (_, test) in enumerate(self._folds):
             found[test] = number if len(self._folds) > 1 else test
         return np.asarray(found[~np.isnan(found)])
@@ -319,17 +319,17 @@ class Bench:
         on a release and reads another. Each part has a release of its own to train with, so that
         the parts share no noise, and what they differ by shows what noise does.
         """
-        rows, (plain, readers) = self.material.labelled, self._plain
-        same = released == self.material.texts
+        rows, (plain, readers) = self.data.labelled, self._plain
+        same = released == self.data.texts
         features = plain if same else learner.features([released[k] for k in rows])
-        classes = self.material.classes[rows]
+        classes = self.data.classes[rows]
         hits = {name: np.full(len(rows), np.nan) for name in ("trained", "read", "both")}
         for number, ((train, test), reader) in enumerate(zip(self._folds, readers, strict=True)):
             model = reader
             if not same:
                 seen = features[train]
                 if fresh is not None:
-                    texts = [self.material.texts[k] for k in rows[train]]
+                    texts = [self.data.texts[k] for k in rows[train]]
                     seen = learner.features(fresh(texts, number))
                 model = learner.make().fit(seen, classes[train])
             truth = classes[test]
@@ -343,18 +343,18 @@ class Bench:
 
         By an attacker who has other texts as they were written, and by one who privatizes them.
         """
-        material, found = self.material, Found()
-        attackers = {"author": ("static", material.texts)}
-        if released != material.texts:
+        data, found = self.data, Found()
+        attackers = {"author": ("static", data.texts)}
+        if released != data.texts:
             attackers["author_adaptive"] = ("adaptive", released)
-        truth = [material.owners[k] for k in material.asked]
+        truth = [data.owners[k] for k in data.asked]
         for figure, (about, known) in attackers.items():
             nearest = author_attribution(
-                [known[k] for k in material.known],
-                [material.owners[k] for k in material.known],
-                [released[k] for k in material.asked],
+                [known[k] for k in data.known],
+                [data.owners[k] for k in data.known],
+                [released[k] for k in data.asked],
                 truth,
-                subsets=self.effort.subsets,
+                subsets=self.sizes.subsets,
                 rng=self.rng("authors", about),
             ).nearest
             found[figure] = np.array([a == b for a, b in zip(nearest, truth, strict=True)], float)
@@ -368,11 +368,11 @@ class Bench:
 
     @lazy_property
     def _encoded(self) -> Values:
-        return self._encode(self.material.texts)
+        return self._encode(self.data.texts)
 
     @lazy_property
     def _perplexity(self) -> float:
-        return float(self.readability.perplexity(self._of_sample(self.material.texts)))
+        return float(self.readability.perplexity(self._of_sample(self.data.texts)))
 
 
 def combined(runs: Sequence[Found]) -> tuple[dict[str, Interval], dict[str, Values]]:

@@ -61,10 +61,6 @@ def _attack_models(
 
     Either half serves as the shadow, whose members the attacker knows, of the other once.
     """
-    if count < 4:
-        raise InvalidValueError(
-            f"expected at least 4 candidates, half of which are members, got {count}"
-        )
     rounds = []
     for _ in range(repeats):
         quarters = np.array_split(rng.permutation(count), 4)
@@ -119,8 +115,7 @@ def membership_inference(
     require_at_least(1, repeats=repeats)
     require_at_least(LEAST, "the attacker has but half of them to learn from", texts=len(labels))
     names, classes = np.unique(np.asarray(labels), return_inverse=True)
-    if len(names) < 2:
-        raise InvalidValueError(f"expected at least 2 classes, got {len(names)}")
+    require_at_least(2, classes=len(names))
     rng = rng or process_generator()
     truth = np.eye(len(names))[classes]
 
@@ -182,6 +177,7 @@ def user_audit(
     require_aligned(originals=len(originals), released=len(released), users=len(users))
     require_at_least(1, repeats=repeats)
     require_at_least(2, vocabulary=vocabulary)
+    require_at_least(4, "half of them are members", users=len(set(users)))
     rng = rng or process_generator()
     written, seen = _by_user(originals, users), _by_user(released, users)
 

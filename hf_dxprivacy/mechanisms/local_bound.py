@@ -42,7 +42,7 @@ def within_local_bound(
             raise
 
     # Where "hierarchical" has it, up to a factor of 2.
-    low, high = narrowed(bound, local_epsilon, local_epsilon / math.log(len(space) + 1))
+    low, high = bracket(bound, local_epsilon, local_epsilon / math.log(len(space) + 1))
     if high == math.inf or 0.0 < least <= local_epsilon:
         raise InvalidValueError(
             f"a local bound of {local_epsilon:g} does not limit ε for {mechanism!r} on this space: "
@@ -62,7 +62,7 @@ def within_local_bound(
     return float(found) if bound(float(found)) >= 0 else low
 
 
-def narrowed(
+def bracket(
     bound: Callable[[float], float], limit: float, start: float, precision: float = PRECISION
 ) -> tuple[float, float]:
     """Return ends of an interval, of which only the lower one is within a limit; ∞ if none is."""

@@ -27,7 +27,6 @@ from hf_dxprivacy.mechanisms import Mechanism
 from hf_dxprivacy.page.page_release import (
     RUNS,
     Range,
-    Released,
     offered_ranges,
     release_sentences,
     release_text,
@@ -195,11 +194,8 @@ def answered(sources: Mapping[str, Source], asked: Any) -> str:
             | {"name": choice["mechanism"], "epsilon": choice["epsilon"]}
             for choice in choices[:MOST]
         ]
-    except DxPrivacyError as error:
-        shown["problem"] = str(error)
     except Exception as error:
-        # It would be printed with its traceback, and an unforeseen error may quote text.
-        shown["problem"] = f"unexpected {type(error).__name__}"
+        shown["problem"] = _problem(error)
     return rendered("released.html", **shown)
 
 
@@ -208,10 +204,13 @@ def live(sources: Mapping[str, Source], asked: Any) -> dict[str, Any]:
     try:
         source, mechanism = chosen(sources, asked)
         return {"shares": shares_of_ten(asked_text(asked), mechanism, source.pool)}
-    except DxPrivacyError as error:
-        return {"problem": str(error)}
     except Exception as error:
-        return {"problem": f"unexpected {type(error).__name__}"}
+        return {"problem": _problem(error)}
+
+
+def _problem(error: Exception) -> str:
+    # It would be printed with its traceback, and an unforeseen error may quote text.
+    return str(error) if isinstance(error, DxPrivacyError) else f"unexpected {type(error).__name__}"
 
 
 def asked_text(asked: Any) -> str:
@@ -242,12 +241,11 @@ def chosen(sources: Mapping[str, Source], choice: Any) -> tuple[Source, Mechanis
 
 def _released(sources: Mapping[str, Source], text: str, choice: Any) -> dict[str, Any]:
     source, mechanism = chosen(sources, choice)
-    release: Released
-    if source.pool is None:
+    if (pool := source.pool) is None:
         release = release_text(text, mechanism)
     else:
-        release = release_sentences(text, source.pool, mechanism)
-    cards = [card._asdict() for card in release.cards]
+        release = release_sentences(text, pool, mechanism)
+    cards = [each._asdict() for each in release.tooltips]
     return {"release": release, "cards": cards, "size": len(source.space)}
 
 

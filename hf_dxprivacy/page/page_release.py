@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_dxprivacy.calibration import privacy_statistics
+from hf_dxprivacy.calibration.epsilons import epsilon_grid
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import MECHANISMS, ExactMechanism, ExponentialLaw, Mechanism
 from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.publishing.released_words import read_words
 from hf_dxprivacy.randomness import process_generator
-from hf_dxprivacy.report.card_measurements import epsilon_grid, ready_mechanism
+from hf_dxprivacy.report.card_measurements import ready_mechanism
 from hf_dxprivacy.sentences import SentencePool, split_sentences
 from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer, Unit
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -30,8 +31,8 @@ FIRST = ("hierarchical", "calibrated")
 WORDS, OUTPUTS = 20, 5
 # Draws of each word where the law is not known: for its figures, and while the slider moves.
 RUNS, FEW_RUNS = 500, 60
-# Different pairs that have a card, and the neighbours on it.
-CARDS, NEIGHBOURS = 400, 5
+# Different pairs that have a tooltip, and the neighbours on it.
+TOOLTIPS, NEIGHBOURS = 400, 5
 # A word is near to another if it is among so many nearest ones, and far beyond so many.
 NEAR, FAR = 100, 1000
 # Words of a text by which the slider says what happens, and these words where there is no text.
@@ -67,7 +68,7 @@ def offered_ranges(space: EmbeddingSpace) -> dict[str, Range]:
     ranges = {}
     for name in dict.fromkeys((*FIRST, *MECHANISMS)):
         if MECHANISMS[name].suits(space):
-            grid = epsilon_grid(name, space.unit_distance or 1.0)
+            grid = epsilon_grid(space, name, few=True)
             # Some noise exists from an ε on.
             while grid and fails(name, grid[0]):
                 del grid[0]
@@ -77,7 +78,7 @@ def offered_ranges(space: EmbeddingSpace) -> dict[str, Range]:
     return ranges
 
 
-class Card(NamedTuple):
+class Tooltip(NamedTuple):
     """What is told of a pair of an original and what was released for it."""
 
     original: str
@@ -89,12 +90,12 @@ class Card(NamedTuple):
     entry: str  # what a sentence was looked up as
 
 
-class Piece(NamedTuple):
-    """A part of a text: what stands between two words, or a word with its kind and its card."""
+class Span(NamedTuple):
+    """A part of a text: what stands between two words, or a word with its kind and its tooltip."""
 
     text: str
     kind: str = ""
-    card: int | None = None
+    tooltip: int | None = None
 
 
 class Output(NamedTuple):
@@ -114,12 +115,12 @@ class WordFigures(NamedTuple):
     outputs: tuple[Output, ...]  # the likeliest but the word itself
 
 
-class Released(NamedTuple):
+class ReleaseView(NamedTuple):
     """One release of a text, for the owner of the text only."""
 
-    original: tuple[Piece, ...]
-    pieces: tuple[Piece, ...]
-    cards: tuple[Card, ...]
+    original: tuple[Span, ...]
+    spans: tuple[Span, ...]
+    tooltips: tuple[Tooltip, ...]
     entries: str  # "words" or "sentences"
     words: int  # how many there are
     changed: int  # how many of them are others now
@@ -127,12 +128,12 @@ class Released(NamedTuple):
     figures: tuple[WordFigures, ...]  # of the first `WORDS` different words
     different: int  # how many different words there are
     exact: bool  # whether the figures are exact, and not shares of draws
-    doubts: bool  # whether the cards have posteriors
+    doubts: bool  # whether the tooltips have posteriors
     lines: tuple[str, ...]  # the guarantee in plain words
     guarantee: str  # as it prints
 
 
-def release_text(text: str, mechanism: Mechanism) -> Released:
+def release_text(text: str, mechanism: Mechanism) -> ReleaseView:
     """Privatize a text word by word, and work out what its words may become.
 
     Args:
@@ -153,37 +154,48 @@ def release_text(text: str, mechanism: Mechanism) -> Released:
         row >= 0 and not space.is_shape[row] and space.words[row] == word
         for row, word in zip(before.tolist(), outputs, strict=True)
     ]
-    cards, at = _cards(row.words, outputs, before, after, same, privatizer)
-    pieces = [
-        [
-            Piece(word, cards[i].kind if i is not None else "stays" if kept else "changed", i)
-            for word, i, kept in zip(words, at, same, strict=True)
-        ]
-        for words in (row.words, outputs)
-    ]
-    first = dict(zip([word.lower() for word in row.words], before.tolist(), strict=True))
+    tooltips, at = _tooltips(row.words, outputs, before, after, same, privatizer)
     original, released = (
-        (Piece(row.separators[0]), *_between(own, row.separators[1:])) for own in pieces
+        (Span(row.separators[0]), *_between(_spans(words, at, tooltips, same), row.separators[1:]))
+        for words in (row.words, outputs)
     )
-    return Released(
+    first = dict(zip([word.lower() for word in row.words], before.tolist(), strict=True))
+    figures = tuple(_figures(mechanism, dict(list(first.items())[:WORDS])))
+    return ReleaseView(
         original,
         released,
-        tuple(cards),
+        tuple(tooltips),
         "words",
-        len(outputs),
+        len(same),
         len(same) - sum(same),
         tuple(dict.fromkeys(w for w, i in zip(row.words, before, strict=True) if i < 0)),
-        tuple(_figures(mechanism, dict(list(first.items())[:WORDS]))),
+        figures,
         len(first),
-        isinstance(mechanism, ExactMechanism),
-        _is_quick(mechanism),
-        privatizer.guarantee.plain,
-        str(privatizer.guarantee),
+        *_stated(privatizer),
     )
 
 
-def _between(words: Sequence[Piece], separators: Sequence[str]) -> Iterator[Piece]:
-    yield from chain.from_iterable(zip(words, map(Piece, separators), strict=True))
+def _spans(
+    texts: Sequence[str],
+    at: Sequence[int | None],
+    tooltips: Sequence[Tooltip],
+    same: Sequence[bool],
+) -> tuple[Span, ...]:
+    """Return words or sentences with their kinds; beyond the last tooltip, whether they changed."""
+    return tuple(
+        Span(text, tooltips[i].kind if i is not None else "stays" if kept else "changed", i)
+        for text, i, kept in zip(texts, at, same, strict=True)
+    )
+
+
+def _stated(privatizer: Privatizer) -> tuple[bool, bool, tuple[str, ...], str]:
+    mechanism, guarantee = privatizer.mechanism, privatizer.guarantee
+    exact = isinstance(mechanism, ExactMechanism)
+    return exact, _is_quick(mechanism), guarantee.plain, str(guarantee)
+
+
+def _between(words: Sequence[Span], separators: Sequence[str]) -> Iterator[Span]:
+    yield from chain.from_iterable(zip(words, map(Span, separators), strict=True))
 
 
 def sentence_unit() -> Unit:
@@ -191,7 +203,7 @@ def sentence_unit() -> Unit:
     return "sentence" if find_spec("sentencex") else "text"
 
 
-def release_sentences(text: str, pool: SentencePool, mechanism: Mechanism) -> Released:
+def release_sentences(text: str, pool: SentencePool, mechanism: Mechanism) -> ReleaseView:
     """Privatize a text sentence by sentence, and tell how near each public one is.
 
     Args:
@@ -200,35 +212,26 @@ def release_sentences(text: str, pool: SentencePool, mechanism: Mechanism) -> Re
         mechanism: Over its space.
     """
     unit = sentence_unit()
-    pieces = (split_sentences(text) or [text]) if unit == "sentence" else [text]
+    texts = (split_sentences(text) or [text]) if unit == "sentence" else [text]
     # One sentence is one text: the law is the same as that of all sentences of one.
-    outputs = [str(each) for each in SentencePrivatizer(pool, mechanism).privatize(pieces)]
+    outputs = [str(each) for each in SentencePrivatizer(pool, mechanism).privatize(texts)]
     privatizer = SentencePrivatizer(pool, mechanism, unit=unit)
-    before, after = pool.look_up(pieces), pool.space.ids(outputs)
+    before, after = pool.look_up(texts), pool.space.ids(outputs)
     same = (before == after).tolist()
-    cards, at = _cards(pieces, outputs, before, after, same, privatizer)
-    original, released = (
-        tuple(
-            Piece(each, cards[i].kind if i is not None else "changed", i)
-            for each, i in zip(texts, at, strict=True)
-        )
-        for texts in (pieces, outputs)
-    )
-    unknown = tuple(each for each, row in zip(pieces, before, strict=True) if row < 0)
-    return Released(
+    tooltips, at = _tooltips(texts, outputs, before, after, same, privatizer)
+    original, released = (_spans(each, at, tooltips, same) for each in (texts, outputs))
+    unknown = tuple(each for each, row in zip(texts, before, strict=True) if row < 0)
+    return ReleaseView(
         original,
         released,
-        tuple(cards),
+        tuple(tooltips),
         "sentences",
-        len(pieces),
-        len(pieces) - sum(same),
+        len(same),
+        len(same) - sum(same),
         unknown,
         (),
-        len(set(pieces)),
-        True,
-        _is_quick(mechanism),
-        privatizer.guarantee.plain,
-        str(privatizer.guarantee),
+        len(set(texts)),
+        *_stated(privatizer),
     )
 
 
@@ -237,19 +240,19 @@ def _is_quick(mechanism: Mechanism) -> bool:
     return isinstance(mechanism, ExponentialLaw) and mechanism.own_metric
 
 
-def _cards(
+def _tooltips(
     originals: Sequence[str],
     outputs: Sequence[str],
     before: Ids,
     after: Ids,
     same: Sequence[bool],
     privatizer: Privatizer,
-) -> tuple[list[Card], list[int | None]]:
-    """Return the cards of the first different pairs, and which of them each place has."""
+) -> tuple[list[Tooltip], list[int | None]]:
+    """Return the tooltips of the first different pairs, and which of them each place has."""
     space, pairs = privatizer.space, [*zip(originals, outputs, strict=True)]
     numbers: dict[tuple[str, str], int] = {}
     for pair in pairs:
-        if len(numbers) < CARDS:
+        if len(numbers) < TOOLTIPS:
             numbers.setdefault(pair, len(numbers))
     first = {number: pairs.index(pair) for pair, number in numbers.items()}
     places = [first[number] for number in range(len(first))]
@@ -259,12 +262,12 @@ def _cards(
         rows = privatizer.posterior([[outputs[at]] if of_words else outputs[at] for at in places])
         found = [row[0].probability if row and len(row) == 1 else None for row in rows]
     near = _neighbourhoods(space, before[places], after[places])
-    cards = []
+    tooltips = []
     for at, chance, (rank, around) in zip(places, found, near, strict=True):
         kind = "stays" if same[at] else "unknown" if before[at] < 0 else _kind(rank)
         entry = "" if _of_words(privatizer) or before[at] < 0 else space.words[before[at]]
-        cards.append(Card(originals[at], outputs[at], kind, rank, around, chance, entry))
-    return cards, [numbers.get(pair) for pair in pairs]
+        tooltips.append(Tooltip(originals[at], outputs[at], kind, rank, around, chance, entry))
+    return tooltips, [numbers.get(pair) for pair in pairs]
 
 
 def _of_words(privatizer: Privatizer) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from hf_dxprivacy._notebook import Shown
+from hf_dxprivacy._notebook import ReprHTML
 from hf_dxprivacy.errors import (
     BudgetExceededError,
     InvalidValueError,
@@ -42,7 +42,7 @@ class Expense:
     uses: Mapping[Account, int]
 
 
-class PrivacyBudget(Shown):
+class PrivacyBudget(ReprHTML):
     """Counts the cost of releases, and refuses those that would exceed a limit.
 
     Bounds of independent releases add up, also if later ones are chosen by what earlier ones have

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hf_dxprivacy._notebook import Shown
+from hf_dxprivacy._notebook import ReprHTML
 from hf_dxprivacy._runtime import SetOnce, lazy_property
 from hf_dxprivacy.errors import (
     ArtifactError,
@@ -79,7 +79,7 @@ _ELSEWHERE = {
 }
 
 
-class Privatizer(SetOnce, Publishable, Shown):
+class Privatizer(SetOnce, Publishable, ReprHTML):
     """A mechanism, the source of its noise, and the decisions that are stored with them.
 
     It holds no generator: every process draws from its own key.

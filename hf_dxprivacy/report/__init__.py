@@ -10,9 +10,9 @@ from hf_dxprivacy.report.figures import (
     draw_percentiles,
     draw_results,
     draw_tradeoff,
-    draw_word,
 )
 from hf_dxprivacy.report.html import calibration_report
+from hf_dxprivacy.report.poincare_disk import draw_word
 
 __all__ = [
     "HEADINGS",

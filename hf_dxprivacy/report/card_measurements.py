@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hf_dxprivacy.calibration import privacy_statistics
+from hf_dxprivacy.calibration.epsilons import epsilon_grid
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.hub.cards import stored_figures
 from hf_dxprivacy.mechanisms import MECHANISMS, ExactMechanism, Mechanism, create_mechanism
@@ -23,16 +24,6 @@ PROTOCOL: dict[str, Any] = {
     "pairs": 10_000,
     "runs": 100,
     "eta": 0.05,
-}
-
-# ε·d at the median distance to the nearest neighbour. Noise in many dimensions needs more of it
-# for the same effect than a law over the words.
-LAW_STEPS = (1, 2, 4, 6, 8, 12, 16)
-NOISE_STEPS = (8, 16, 32, 64, 128)
-# ε of mechanisms whose metric is their own.
-OWN_STEPS = {
-    "hierarchical": (0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0),
-    "krr": (2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0),
 }
 
 # Their ε is one of another norm, or ignores the space, so that they do not belong into one table
@@ -74,7 +65,8 @@ def measure(space: Space) -> Space:
         if unit and name not in LEFT_OUT and kind.suits(space):
             stored = known["mechanisms"].get(name, []) if known else []
             done = {point["epsilon"]: point for point in stored}
-            points = [done.get(e) or _point(space, name, e) for e in epsilon_grid(name, unit)]
+            grid = epsilon_grid(space, name, few=True)
+            points = [done.get(e) or _point(space, name, e) for e in grid]
             mechanisms[name] = [point for point in points if point]
     figures = {
         "digest": space.digest,
@@ -86,19 +78,6 @@ def measure(space: Space) -> Space:
         "mechanisms": {name: row for name, row in mechanisms.items() if row},
     }
     return space.with_figures(figures)
-
-
-def epsilon_grid(name: str, unit: float) -> list[float]:
-    """Return the values of ε to look at.
-
-    Args:
-        name: Of the mechanism.
-        unit: The median distance to the nearest neighbour in the space.
-    """
-    if name in OWN_STEPS:
-        return [*OWN_STEPS[name]]
-    steps = LAW_STEPS if issubclass(MECHANISMS[name], ExactMechanism) else NOISE_STEPS
-    return [_short(step / unit, 3) for step in steps]
 
 
 def ready_mechanism(space: EmbeddingSpace, name: str, epsilon: float) -> Mechanism:

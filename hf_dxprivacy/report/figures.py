@@ -8,23 +8,20 @@ raises MissingExtraError.
 import base64
 import io
 import zlib
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.calibration.statistics import PERCENTILES
 from hf_dxprivacy.calibration.sweep import Sweep
 from hf_dxprivacy.errors import InvalidValueError, require_one_of
 from hf_dxprivacy.hub.cards import COLOURS, OTHER_COLOUR
-from hf_dxprivacy.report.poincare_disk import Lines, empty_disk
 from hf_dxprivacy.results import ORIGINAL, Result, Results
-from hf_dxprivacy.spaces import EmbeddingSpace, metrics
+from hf_dxprivacy.spaces import EmbeddingSpace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -309,7 +306,7 @@ def draw_frontier(useful: Results, leaking: Results, use: str, attack: str) -> P
         axes.vlines(x, low, high, color=style["color"], linewidth=1, alpha=0.3)
         del style["capsize"]
         axes.plot(x, y, **style)
-    if min(told := [r.value for r in leaking]) > 0 and max(told) > WIDE * min(told):
+    if min(evaluated := [r.value for r in leaking]) > 0 and max(evaluated) > WIDE * min(evaluated):
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel(f"{attack}  (left hides more)")
@@ -369,89 +366,3 @@ def _by_setting(results: Results) -> dict[tuple[str, float | None], Result]:
 
 def _title(result: Result) -> str:
     return f"{result.metric} ({result.task}, {result.dataset})"
-
-
-# Distances from the word that are drawn as circles.
-RINGS = (1.0, 2.0, 3.0)
-# Keeps the direction of a point that has none finite.
-TINY = 1e-300
-MIDDLE, OUTPUT, CLASS = "#000000", COLOURS["tem"], COLOURS["laplace"]
-
-
-def draw_word(
-    space: EmbeddingSpace, word: str, outputs: Sequence[str], relations: Lines | None = None
-) -> Picture:
-    """Draw a word, what it became in some draws, and the classes of all of these.
-
-    The word is moved to the centre, where every distance from it is drawn truly: at tanh(d/2) for
-    a distance d in units of the space. Directions are those of the plane in which the drawn words
-    differ most, and have no other meaning.
-
-    Args:
-        space: A space of the Poincaré metric.
-        word: A word of it.
-        outputs: Words of it that the word became; a dot grows with how often.
-        relations: Drawn as lines, for example `Relations.direct()`; classes that the space lacks
-            are left out.
-
-    Raises:
-        InvalidValueError: If the space has another metric, or lacks a word.
-    """
-    if space.metric != "poincare":
-        raise InvalidValueError(f"expected a space of the Poincaré metric, got {space.metric!r}")
-    counts = Counter(outputs)
-    inputs = {word, *counts}
-    links = []
-    if relations is not None:
-        pairs = ((relations.nodes[node], relations.nodes[top]) for node, top in relations.pairs)
-        links = [(a, b) for a, b in pairs if a in inputs and b in space]
-    classes = {above for _, above in links} - inputs
-    names = [word, *counts, *sorted(classes)]
-    places = dict(zip(names, _places(space, names), strict=True))
-    figure, axes = empty_disk(WIDTH)
-    for distance in RINGS:
-        radius = float(np.tanh(distance / 2.0))
-        ring = require("matplotlib.patches", EXTRA).Circle((0.0, 0.0), radius, fill=False)
-        ring.set(linestyle=":", edgecolor="0.7")
-        axes.add_patch(ring)
-        axes.annotate(f"d = {distance:g}", (0.0, -radius), fontsize="x-small", color="0.4")
-    for below, above in links:
-        axes.plot(*zip(places[below], places[above], strict=True), color="0.6", linewidth=0.8)
-    for name in names:
-        colour = MIDDLE if name == word else CLASS if name in classes else OUTPUT
-        marker, size = "s" if name in classes else "o", 12.0 + 4.0 * counts.get(name, 0)
-        axes.scatter(*places[name], s=size, color=colour, marker=marker, zorder=2)
-        beside = {"textcoords": "offset points", "xytext": (4, 4), "fontsize": "small"}
-        weight = "bold" if name == word else "normal"
-        axes.annotate(name, places[name], color=colour, fontweight=weight, **beside)
-    commonest = ", ".join(f"{name} ({n})" for name, n in counts.most_common(5))
-    return Picture(
-        f"What {word!r} becomes",
-        f"A disk with {word!r} at its centre, {len(counts)} words it became in {len(outputs)} "
-        f"draws, nearer ones closer to the centre, and {len(classes)} of their classes. Most "
-        f"often: {commonest or 'none'}.",
-        figure,
-    )
-
-
-def _places(space: EmbeddingSpace, names: list[str]) -> NDArray[np.float64]:
-    """Return where to draw words, (m, 2); the first is the centre."""
-    ids = space.ids(names)
-    if unknown := int((ids < 0).sum()):
-        raise InvalidValueError(f"{unknown} of {len(ids)} words to draw are not in the space")
-    points = space.points(ids)
-    moved = metrics.mobius_add(-points[:1], points)
-    directions = _unit(moved)
-    # Near the rim of a ball nearly all words lie the same way, towards its centre: what tells them
-    # apart is how they differ from that.
-    differences = directions - directions[1:].mean(axis=0) if len(ids) > 1 else directions
-    plane = np.linalg.svd(differences[1:], full_matrices=False)[2][:2]
-    radii = np.tanh(space.pair_distances(np.full(len(ids), ids[0]), ids) / 2.0)
-    places = np.zeros((len(ids), 2))
-    places[:, : len(plane)] = differences @ plane.T
-    return _unit(places) * radii[:, None]
-
-
-def _unit(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    lengths: NDArray[np.float64] = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.maximum(lengths, TINY)

@@ -297,10 +297,11 @@ class Hierarchy:
     @lazy_property
     def _ranges(self) -> dict[int, tuple[NDArray[np.int64], ...]]:
         """By length 2ᵏ: the clusters that two ranges of it cover, and where these start."""
-        octaves, found = np.frexp(self.sizes)[1] - 1, {}
+        octaves = np.frexp(self.sizes)[1] - 1
+        found: dict[int, tuple[NDArray[np.int64], ...]] = {}
         for octave in range(int(octaves.max()) + 1):
-            here = np.flatnonzero(octaves == octave)
-            first = self.starts[here]
+            here = np.flatnonzero(octaves == octave).astype(np.int64)
+            first = self.starts[here].astype(np.int64)
             found[1 << octave] = here, first, first + self.sizes[here] - (1 << octave)
         return found
 

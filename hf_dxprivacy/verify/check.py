@@ -4,14 +4,14 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from hf_dxprivacy._notebook import Shown
+from hf_dxprivacy._notebook import ReprHTML
 
 # How many words of a set of outputs are printed.
 NAMED = 5
 
 
 @dataclass(frozen=True)
-class GuaranteeCheck(Shown):
+class GuaranteeCheck(ReprHTML):
     """Result of a check of ln Pr[M(a) ∈ S]/Pr[M(b) ∈ S] ≤ ε·d(a, b) on pairs of inputs.
 
     Attributes:

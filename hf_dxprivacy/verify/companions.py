@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hf_dxprivacy.errors import (
-    InvalidTypeError,
     InvalidValueError,
     require_at_least,
     require_between,
@@ -61,13 +60,10 @@ def verify_companions(
     Raises:
         InvalidValueError: If a number is out of range, there are too few data sets or draws, or
             not as many releases as texts.
-        InvalidTypeError: If the text is no string.
     """
     require_between(0.0, 1.0, alpha=alpha)
     require_at_least(1, draws=draws, copies=copies)
     require_at_least(2, "nothing to compare", companions=len(companions))
-    if not isinstance(text, str):
-        raise InvalidTypeError(f"expected text to be a string, got a {type(text).__name__}")
     codes: dict[object, int] = {}
     rng = rng or process_generator()
 

@@ -98,6 +98,16 @@ def of_mechanism(mechanism: Mechanism, count: int, rng: np.random.Generator) -> 
     )
 
 
+def distinct(given: Sequence[str], name: str) -> list[str]:
+    """Return each word or text once; there have to be two to compare."""
+    if isinstance(given, str) or not all(isinstance(each, str) for each in given):
+        raise InvalidTypeError(f"expected {name} to be a sequence of strings, to be drawn for")
+    different = list(dict.fromkeys(given))
+    if len(different) < 2:
+        raise InvalidValueError(f"expected at least two different {name}, got {len(different)}")
+    return different
+
+
 def of_callable(
     function: Callable[..., object],
     words: Sequence[str],
@@ -107,11 +117,7 @@ def of_callable(
     rng: np.random.Generator,
 ) -> AuditTarget:
     """Return the audit target of a callable, with the ε·d that is claimed for it."""
-    if isinstance(words, str) or not all(isinstance(word, str) for word in words):
-        raise InvalidTypeError("expected words to be a sequence of strings, to be drawn for")
-    different = list(dict.fromkeys(words))
-    if len(different) < 2:
-        raise InvalidValueError(f"expected at least two different words, got {len(different)}")
+    different = distinct(words, "words")
     if len(different) > count:
         different = [different[k] for k in sorted(rng.permutation(len(different))[:count])]
     allowed = np.zeros((len(different), len(different)))

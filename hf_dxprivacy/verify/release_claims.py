@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hf_dxprivacy._notebook import Shown
+from hf_dxprivacy._notebook import ReprHTML
 from hf_dxprivacy._runtime import require
 from hf_dxprivacy.errors import (
     InvalidTypeError,
@@ -24,7 +24,7 @@ from hf_dxprivacy.privatizers.privatizer import Privatizer
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.randomness import process_generator
 from hf_dxprivacy.verify.check import GuaranteeCheck
-from hf_dxprivacy.verify.inputs import chosen_inputs, of_callable
+from hf_dxprivacy.verify.inputs import chosen_inputs, distinct, of_callable
 from hf_dxprivacy.verify.sampling import LEAST_DRAWS, TESTED, check_by_draws, least_log_ratio
 from hf_dxprivacy.verify.statements import of_stated_privatizer
 from hf_dxprivacy.verify.workers import WorkersCheck, compare_releases
@@ -51,7 +51,7 @@ OWN, CALLS = 2, 2
 
 
 @dataclass(frozen=True)
-class ClaimCheck(Shown):
+class ClaimCheck(ReprHTML):
     """Result of `verify_claim`.
 
     Attributes:
@@ -394,11 +394,7 @@ def _inputs_of(
             raise InvalidTypeError("expected inputs= with words or texts to release")
         chosen = chosen_inputs(release.mechanism, known := count - len(UNKNOWN), rng)[:known]
         return [*(release.space.words[k] for k in chosen), *UNKNOWN]
-    if isinstance(given, str) or not all(isinstance(text, str) for text in given):
-        raise InvalidTypeError("expected inputs to be a sequence of strings")
-    different = list(dict.fromkeys(given))
-    if len(different) < 2:
-        raise InvalidValueError(f"expected at least two different inputs, got {len(different)}")
+    different = distinct(given, "inputs")
     if len(different) <= count:
         return different
     some = [different[k] for k in rng.permutation(len(different))[: LOOKED_AT * count]]

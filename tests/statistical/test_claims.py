@@ -244,24 +244,23 @@ def test_users_share_of_unknown_words_is_not_counted() -> None:
     assert privatizer.unknown_share is None
 
 
-def test_arguments_are_checked() -> None:
-    with pytest.raises(InvalidTypeError, match="expected bound= with what is claimed"):
-        verify_claim(str.upper, inputs=WORDS)
-    with pytest.raises(InvalidTypeError, match="expected inputs= with words or texts"):
-        verify_claim(str.upper, 1.0)
-    with pytest.raises(InvalidTypeError, match="inputs to be a sequence of strings"):
-        verify_claim(str.upper, 1.0, "word")
-    with pytest.raises(InvalidValueError, match="at least two different inputs, got 1"):
-        verify_claim(str.upper, 1.0, ["a", "a"])
-    with pytest.raises(InvalidValueError, match='pass unit="text"'):
-        verify_claim(str.upper, 1.0, ["a b", "a"])
-    with pytest.raises(InvalidValueError, match="runs >= 1000"):
-        verify_claim(str.upper, 1.0, WORDS, runs=10)
-    with pytest.raises(InvalidValueError, match="false_alarm"):
-        verify_claim(str.upper, 1.0, WORDS, false_alarm=0.0)
-    with pytest.raises(InvalidValueError, match="unit to be one of"):
-        verify_claim(str.upper, 1.0, WORDS, unit="row")  # type: ignore[arg-type]
-    with pytest.raises(InvalidTypeError, match="a function of a text, got a int"):
-        verify_claim(3, 1.0, WORDS)
-    with pytest.raises(InvalidTypeError, match="return a string for each text"):
-        verify_claim(lambda text: None, 1.0, WORDS)
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        ((str.upper, None, WORDS), {}, InvalidTypeError, "expected bound= with what is claimed"),
+        ((str.upper, 1.0), {}, InvalidTypeError, "expected inputs= with words or texts"),
+        ((str.upper, 1.0, "word"), {}, InvalidTypeError, "inputs to be a sequence of strings"),
+        ((str.upper, 1.0, ["a", "a"]), {}, InvalidValueError, "two different inputs, got 1"),
+        ((str.upper, 1.0, ["a b", "a"]), {}, InvalidValueError, 'pass unit="text"'),
+        ((str.upper, 1.0, WORDS), {"runs": 10}, InvalidValueError, "runs >= 1000"),
+        ((str.upper, 1.0, WORDS), {"false_alarm": 0.0}, InvalidValueError, "false_alarm"),
+        ((str.upper, 1.0, WORDS), {"unit": "row"}, InvalidValueError, "unit to be one of"),
+        ((3, 1.0, WORDS), {}, InvalidTypeError, "a function of a text, got a int"),
+        ((lambda text: None, 1.0, WORDS), {}, InvalidTypeError, "return a string for each text"),
+    ],
+)
+def test_arguments_are_checked(
+    arguments: tuple[Any, ...], options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        verify_claim(*arguments, **options)

@@ -151,7 +151,5 @@ def test_refusals() -> None:
         verify_guarantee(honest)
     with pytest.raises(InvalidValueError, match="companions >= 2"):
         verify_companions(honest.privatize, "a", [[""]])
-    with pytest.raises(InvalidTypeError, match="expected text to be a string, got a NoneType"):
-        verify_companions(honest.privatize, None, BESIDE)  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="expected 1001 releases of as many texts, got 1"):
         verify_companions(lambda texts: ["a"], "a", [["b"], ["c"]])

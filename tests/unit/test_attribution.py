@@ -108,13 +108,12 @@ def test_results_say_what_was_attacked() -> None:
 
 
 def test_nothing_to_compare_with_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match="one text in known and an author for each"):
-        author_attribution(["a"], [], ["a"], ["x"])
-    with pytest.raises(InvalidValueError, match="at least one text in texts"):
-        author_attribution(["a"], ["x"], [], [])
-    with pytest.raises(InvalidValueError, match="known texts with words in them"):
-        author_attribution([" "], ["x"], ["a"], ["x"])
-    with pytest.raises(InvalidValueError, match="share"):
-        author_attribution(["a"], ["x"], ["a"], ["x"], share=1.5)
-    with pytest.raises(InvalidValueError, match="subsets"):
-        author_attribution(["a"], ["x"], ["a"], ["x"], subsets=0)
+    for texts, options, message in (
+        ((["a"], [], ["a"], ["x"]), {}, "same length, got known: 1, known_authors: 0"),
+        ((["a"], ["x"], [], []), {}, "texts >= 1"),
+        (([" "], ["x"], ["a"], ["x"]), {}, "known texts with words in them"),
+        ((["a"], ["x"], ["a"], ["x"]), {"share": 1.5}, "share"),
+        ((["a"], ["x"], ["a"], ["x"]), {"subsets": 0}, "subsets"),
+    ):
+        with pytest.raises(InvalidValueError, match=message):
+            author_attribution(*texts, **options)  # type: ignore[arg-type]

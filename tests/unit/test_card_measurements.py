@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy.calibration import privacy_statistics
+from hf_dxprivacy.calibration.epsilons import FEW_OF_NOISE
 from hf_dxprivacy.hub.cards import stored_figures
 from hf_dxprivacy.mechanisms import TruncatedExponential, certificate
 from hf_dxprivacy.mechanisms.certificate import certify
@@ -83,7 +84,7 @@ def test_hyperbolic_noise_is_measured_above_its_floor_only() -> None:
     space = EmbeddingSpace(tuple(f"w{k}" for k in range(60)), vectors, "poincare", scale=10.0)
     figures = measured(space)
     floor = 8 / 10.0
-    grid = [steps / figures["unit"] for steps in card_measurements.NOISE_STEPS]
+    grid = [steps / figures["unit"] for steps in FEW_OF_NOISE]
     assert min(grid) < floor < max(grid)
     points = figures["mechanisms"]["hyperbolic"]
     assert len(points) == sum(epsilon > floor for epsilon in grid)

@@ -89,7 +89,7 @@ def test_training_in_a_test_has_one_thread() -> None:
 def test_columns_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="same length, got originals: 2, released: 1"):
         membership_inference(["a", "b"], ["a"], [0, 1])
-    with pytest.raises(InvalidValueError, match="at least 2 classes, got 1"):
+    with pytest.raises(InvalidValueError, match="classes >= 2, got classes=1"):
         membership_inference(["a"] * 40, ["a"] * 40, [0] * 40)
     with pytest.raises(InvalidValueError, match="texts >= 40, got texts=39; the attacker has"):
         membership_inference(["a"] * 39, ["a"] * 39, [0] * 39)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hf_dxprivacy import DxPrivatizer, PrivacyBudget, SentencePrivatizer
-from hf_dxprivacy._notebook import Shown, as_html
+from hf_dxprivacy._notebook import ReprHTML, as_html
 from hf_dxprivacy.calibration import privacy_statistics, suggest_epsilon
 from hf_dxprivacy.evaluation.comparison import Compared, Comparison
 from hf_dxprivacy.guarantee import CorpusGuarantee
@@ -48,7 +48,7 @@ class Reader(HTMLParser):
         self.text += f"{data}\n"
 
 
-def read(shown: Shown) -> Reader:
+def read(shown: ReprHTML) -> Reader:
     """Read what a notebook shows, and hold what is true of all of it."""
     found = Reader(shown._repr_html_())
     allowed = {"div", "strong", "ul", "li", "table", "tr", "th", "td", "details", "summary"}

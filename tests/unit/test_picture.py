@@ -35,5 +35,5 @@ def test_what_cannot_be_drawn_is_refused(poincare_space: EmbeddingSpace) -> None
     flat = EmbeddingSpace.from_vectors(["a"], np.zeros((1, 2)))
     with pytest.raises(InvalidValueError, match="got euclidean of 2"):
         draw_disk(flat)
-    with pytest.raises(InvalidValueError, match="1 of 2 names to draw are not words"):
+    with pytest.raises(InvalidValueError, match="1 of 2 words to draw are not in"):
         draw_disk(DISK, labels=["cat", "mouse"])

@@ -302,7 +302,6 @@ def test_impossible_priors_are_refused(euclidean_space: EmbeddingSpace) -> None:
         BayesAdversary(mechanism, {"Elsewhere": 1.0, "nowhere": 2.0})
     with pytest.raises(InvalidValueError, match="finite and not below 0"):
         BayesAdversary(mechanism, {"waaa": -1.0})
-    with pytest.raises(InvalidValueError, match=r"tops of 1 or more, got tops=\(0,\)"):
-        reconstruction(mechanism, {"waaa": 1.0}, tops=(0,))
-    with pytest.raises(InvalidValueError, match=r"tops of 1 or more, got tops=\(\)"):
-        reconstruct_texts(BayesAdversary(mechanism, {"waaa": 1.0}), ["waaa"], ["waab"], tops=())
+    for tops in ((0,), ()):
+        with pytest.raises(InvalidValueError, match="tops >= 1, got tops=0"):
+            reconstruction(mechanism, {"waaa": 1.0}, tops=tops)

@@ -8,8 +8,8 @@ import pytest
 from hf_dxprivacy.errors import InvalidValueError
 from hf_dxprivacy.mechanisms import create_mechanism
 from hf_dxprivacy.page.page_release import (
-    CARDS,
     RUNS,
+    TOOLTIPS,
     WORDS,
     offered_ranges,
     release_sentences,
@@ -29,7 +29,7 @@ def test_pieces_make_up_a_release_with_the_changed_words_marked(
     # With so large ε and γ every word of the vocabulary stays: others weigh e⁻¹⁰⁰ at most.
     mechanism = create_mechanism("tem", space, 500.0, gamma=2.5)
     release = release_text("WAAA, (waab)\n waac zebra!", mechanism)
-    assert [piece.text for piece in release.pieces][:7] == [
+    assert [span.text for span in release.spans][:7] == [
         "",
         "waaa",
         ", (",
@@ -38,13 +38,13 @@ def test_pieces_make_up_a_release_with_the_changed_words_marked(
         "waac",
         " ",
     ]
-    *_, last, end = release.pieces
+    *_, last, end = release.spans
     assert last.text in space
     assert end.text == "!"
     kinds = ["", "stays", "", "stays", "", "stays", "", "unknown", ""]
-    assert [piece.kind for piece in release.pieces] == kinds
-    assert "".join(piece.text for piece in release.original) == "WAAA, (waab)\n waac zebra!"
-    assert [piece.card for piece in release.original] == [piece.card for piece in release.pieces]
+    assert [span.kind for span in release.spans] == kinds
+    assert "".join(span.text for span in release.original) == "WAAA, (waab)\n waac zebra!"
+    assert [span.tooltip for span in release.original] == [span.tooltip for span in release.spans]
     assert release.unknown == ("zebra",)
     assert (release.words, release.changed, release.different) == (4, 1, 4)
     assert "ε = 500 per unit" in release.guarantee
@@ -52,9 +52,9 @@ def test_pieces_make_up_a_release_with_the_changed_words_marked(
 
 def test_words_with_a_space_inside_stay_one_word() -> None:
     space = EmbeddingSpace.from_vectors(["new york", "york"], np.array([[0.0], [1e-9]]))
-    texts = {release_text("york", create_mechanism("tem", space, 1.0)).pieces[1] for _ in range(60)}
+    texts = {release_text("york", create_mechanism("tem", space, 1.0)).spans[1] for _ in range(60)}
     # Both are equally likely, so one of them is missing with a probability of 2⁻⁵⁹.
-    assert {(piece.text, piece.kind) for piece in texts} == {
+    assert {(span.text, span.kind) for span in texts} == {
         ("new york", "near"),
         ("york", "stays"),
     }
@@ -103,15 +103,17 @@ def test_texts_without_known_words_are_released_too(
     release = release_text(text, create_mechanism("laplace", euclidean_space, 3.0))
     words = len(text.split()) if text.strip(" .") else 0
     assert (release.words, len(release.figures)) == (words, words)
-    assert words or "".join(piece.text for piece in release.pieces) == text
+    assert words or "".join(span.text for span in release.spans) == text
 
 
 def test_what_is_shown_is_escaped() -> None:
     space = EmbeddingSpace.from_vectors(["<b>", "&amp;"], np.eye(2))
     release = release_text("<i>x</i> & y", create_mechanism("tem", space, 1.0))
     each = {"name": "tem", "epsilon": 1.0, "release": release, "size": 2}
-    cards = [card._asdict() for card in release.cards]
-    shown = rendered("released.html", releases=[each | {"cards": cards}], problem=None, runs=RUNS)
+    tooltips = [tooltip._asdict() for tooltip in release.tooltips]
+    shown = rendered(
+        "released.html", releases=[each | {"cards": tooltips}], problem=None, runs=RUNS
+    )
     assert not re.search(r"<i>|& ", shown)
     assert not re.search(r">\s*<b></span>", shown)
     assert "&lt;" in shown
@@ -153,40 +155,42 @@ def test_cards_tell_how_near_a_word_is(euclidean_space: EmbeddingSpace) -> None:
     space = euclidean_space.build_hierarchy(progress=False)
     release = release_text("waaa waab zebra " * 9, create_mechanism("hierarchical", space, 1e-6))
     assert release.doubts
-    for card in release.cards:
-        assert card.released in space
-        assert card.posterior is not None
+    for tooltip in release.tooltips:
+        assert tooltip.released in space
+        assert tooltip.posterior is not None
         # Everything is equally likely, whatever was released.
-        assert card.posterior == pytest.approx(1 / 500, rel=1e-3)
-        if card.original == "zebra":
-            assert (card.kind, card.rank, card.neighbours) == ("unknown", None, ())
+        assert tooltip.posterior == pytest.approx(1 / 500, rel=1e-3)
+        if tooltip.original == "zebra":
+            assert (tooltip.kind, tooltip.rank, tooltip.neighbours) == ("unknown", None, ())
             continue
-        row, other = space.ids([card.original, card.released])
+        row, other = space.ids([tooltip.original, tooltip.released])
         distances = space.distances(np.array([row]))[0]
-        assert list(card.neighbours) == [word for word, _ in space.neighbours(card.original, 5)]
+        assert list(tooltip.neighbours) == [
+            word for word, _ in space.neighbours(tooltip.original, 5)
+        ]
         if row != other:
             # The word itself is nearer than any other.
-            assert card.rank == (distances < distances[other]).sum()
-            assert card.kind == ("near" if card.rank <= 100 else "middle")
+            assert tooltip.rank == (distances < distances[other]).sum()
+            assert tooltip.kind == ("near" if tooltip.rank <= 100 else "middle")
 
 
 def test_only_the_first_pairs_have_cards(euclidean_space: EmbeddingSpace) -> None:
     words = " ".join(euclidean_space.words)
     release = release_text(words, create_mechanism("krr", euclidean_space, 30.0))
-    assert len(release.cards) == CARDS
-    assert [piece.card for piece in release.pieces if piece.kind][CARDS - 1 :][:2] == [
-        CARDS - 1,
+    assert len(release.tooltips) == TOOLTIPS
+    assert [span.tooltip for span in release.spans if span.kind][TOOLTIPS - 1 :][:2] == [
+        TOOLTIPS - 1,
         None,
     ]
-    assert {piece.kind for piece in release.pieces} == {"", "stays"}
+    assert {span.kind for span in release.spans} == {"", "stays"}
 
 
 def test_a_random_word_of_a_shape_is_never_unchanged() -> None:
     space = EmbeddingSpace.from_pretrained("english")
     release = release_text("I met 20391 there", create_mechanism("hierarchical", space, 3.0))
-    (card,) = (card for card in release.cards if card.original == "20391")
-    assert card.kind != "stays"
-    assert card.posterior == 0.0 or card.released in space
+    (tooltip,) = (tooltip for tooltip in release.tooltips if tooltip.original == "20391")
+    assert tooltip.kind != "stays"
+    assert tooltip.posterior == 0.0 or tooltip.released in space
 
 
 def test_shares_of_ten_words(euclidean_space: EmbeddingSpace) -> None:
@@ -206,9 +210,9 @@ def test_sentences_are_released_one_by_one(euclidean_space: EmbeddingSpace) -> N
     mechanism = create_mechanism("hierarchical", pool.space, 60.0)
     release = release_sentences("Waaa waac waae! Waab waad waae?", pool, mechanism)
     assert (release.entries, release.words, release.changed) == ("sentences", 2, 0)
-    assert [piece.text for piece in release.pieces] == [entries[0], entries[3]]
-    assert release.cards[0].entry == entries[0]
-    assert release.cards[0].posterior == pytest.approx(1.0)
+    assert [span.text for span in release.spans] == [entries[0], entries[3]]
+    assert release.tooltips[0].entry == entries[0]
+    assert release.tooltips[0].posterior == pytest.approx(1.0)
     assert "per sentence" in release.guarantee
     assert shares_of_ten("Waaa waac waae!", mechanism, pool) == [10, 0, 0]
 
@@ -218,5 +222,5 @@ def test_punctuation_of_a_vocabulary_comes_out_as_words_of_the_page() -> None:
     vectors = np.random.default_rng(0).normal(size=(4, 3))
     space = EmbeddingSpace.from_vectors(["a", "b", ",", "，"], vectors)
     shown = [release_text("a b a b a b", create_mechanism("krr", space, 0.01)) for _ in range(5)]
-    cards = [card for each in shown for card in each.cards]
-    assert {",", "，"} & {card.released for card in cards}
+    tooltips = [tooltip for each in shown for tooltip in each.tooltips]
+    assert {",", "，"} & {tooltip.released for tooltip in tooltips}

@@ -23,7 +23,7 @@ from hf_dxprivacy.report import (
     draw_word,
     sweep,
 )
-from hf_dxprivacy.report.figures import RINGS
+from hf_dxprivacy.report.poincare_disk import RINGS
 from hf_dxprivacy.results import Result, Results
 from hf_dxprivacy.spaces import EmbeddingSpace
 from hf_dxprivacy.training import Relations

@@ -48,12 +48,9 @@ def test_one_repeat_is_its_own_interval() -> None:
 def test_no_repeats_and_impossible_shares_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="at least one repeat, got none"):
         mean_interval([])
-    with pytest.raises(InvalidValueError, match="trials"):
-        share_interval(0, 0)
-    with pytest.raises(InvalidValueError, match="successes"):
-        share_interval(3, 2)
-    with pytest.raises(InvalidValueError, match="confidence"):
-        share_interval(1, 2, confidence=1.0)
+    for numbers, name in (((0, 0), "trials"), ((3, 2), "successes"), ((1, 2, 1.0), "confidence")):
+        with pytest.raises(InvalidValueError, match=name):
+            share_interval(*numbers)  # type: ignore[arg-type]
 
 
 def test_results_come_back_from_a_file(tmp_path: Path) -> None:

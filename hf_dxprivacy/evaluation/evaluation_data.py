@@ -29,7 +29,7 @@ Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class EvaluationData:
     """Texts that are released, and what is measured on which of them, by their positions."""
 
     texts: list[str]
@@ -64,14 +64,14 @@ def prepare(
     words: int,
     users: int,
     rng: np.random.Generator,
-) -> Material:
+) -> EvaluationData:
     """Choose at most so many rows, with about so many words, and others of so many users.
 
     Raises:
         InvalidValueError: If a column or every text is missing.
         InvalidTypeError: If a text is no string, or the data no `Dataset`.
     """
-    columns = _columns(dataset, {"text": text_column, "label": label_column, "user": user_column})
+    columns = _columns(dataset, (text_column, label_column, user_column))
     cells, notes = columns[text_column], list[str]()
     wrong = next((c for c in cells if c is not None and not isinstance(c, str)), None)
     if wrong is not None:
@@ -100,7 +100,7 @@ def prepare(
     sample, known, asked = (np.searchsorted(union, ids) for ids in (chosen, known, asked))
     of_texts = np.full(len(union), -1)
     of_texts[sample] = classes
-    return Material(
+    return EvaluationData(
         texts=[cells[k] for k in union.tolist()],
         sample=np.sort(sample),
         classes=of_texts,
@@ -112,21 +112,17 @@ def prepare(
     )
 
 
-def _columns(dataset: Any, named: Mapping[str, str | None]) -> dict[str, list[Any]]:
+def _columns(dataset: Any, named: Sequence[str | None]) -> dict[str, list[Any]]:
     """Return the columns that are named, all of the same length."""
     if isinstance(dataset, Mapping) or not hasattr(dataset, "column_names"):
         hint = "; name one of its splits" if isinstance(dataset, Mapping) else ""
         raise InvalidTypeError(f"expected a datasets.Dataset, got a {type(dataset).__name__}{hint}")
-    for what, name in named.items():
-        if not isinstance(name, str) and (name is not None or what == "text"):
-            raise InvalidTypeError(
-                f"expected {what}_column to be the name of one column, got {name!r}"
-            )
-        if name is not None and name not in dataset.column_names:
-            raise InvalidValueError(
-                f"there is no column {name!r}; {describe_columns(dataset.column_names, name)}"
-            )
-    return {name: list(dataset[name]) for name in named.values() if name is not None}
+    names = [name for name in named if name is not None]
+    for name in names:
+        if name not in dataset.column_names:
+            described = describe_columns(dataset.column_names, name)
+            raise InvalidValueError(f"there is no column {name!r}; {described}")
+    return {name: list(dataset[name]) for name in names}
 
 
 def _classes(
