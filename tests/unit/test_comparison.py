@@ -179,7 +179,7 @@ def test_what_a_program_claims_is_held_to_its_draws(
     euclidean_space: EmbeddingSpace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The faults below show in so few: what is looked for in the others takes as long as it may.
-    monkeypatch.setattr(frontier, "QUICK", replace(QUICK, draws=15_000))
+    monkeypatch.setattr(frontier, "QUICK", replace(QUICK, draws=15_000, seconds=600.0))
     honest = DxPrivatizer(euclidean_space, "krr", 4.0)
     others = [
         External(honest.privatize, name="honest", claim=4.0),
