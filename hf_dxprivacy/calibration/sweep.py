@@ -93,7 +93,7 @@ class Sweep(Shown):
     @property
     def entries(self) -> str:
         """What was looked at: "words" or "sentences"."""
-        return self.mechanism.space.entries
+        return self.mechanism.space.item_kind
 
     @property
     def spread_name(self) -> str:
@@ -238,7 +238,7 @@ def compare_mechanisms(
         }
         found = Results(
             Result.of(
-                f"spread of {space.entries}",
+                f"spread of {space.item_kind}",
                 metric,
                 Interval(value, value, value),
                 len(statistics.words),
@@ -318,7 +318,10 @@ class LambdaSuggestion(Shown):
                 + [f"{value:,.0f}" for value in (spread.mean(), spread.min())]
                 + [f"{figure:.3g}"]
             )
-        words, entries = len(self.steps[0].statistics.words), self.steps[0].mechanism.space.entries
+        words, entries = (
+            len(self.steps[0].statistics.words),
+            self.steps[0].mechanism.space.item_kind,
+        )
         name, least = {"kept": ("N_w", min), "distinct": ("S_w", max)}[self.by]
         proven = upward(self.steps[[*self.figures].index(self.lam)].mechanism.space_epsilon)
         title = (
@@ -380,7 +383,7 @@ def suggest_lambda(
     space = entry_space(space)
     grid: list[float] = np.unique(np.asarray(lams, dtype=np.float64)).tolist()
     if not grid or (words is not None and len(words) == 0):
-        raise InvalidValueError(f"expected λ to try, and {space.entries} to look at, got none")
+        raise InvalidValueError(f"expected λ to try, and {space.item_kind} to look at, got none")
     grid = sorted({0.0, *grid})
     # First, so that a λ that the space does not allow costs no time.
     made = {(lam, epsilon): Mahalanobis(space, epsilon, lam) for lam in grid}

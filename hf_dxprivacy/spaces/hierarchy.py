@@ -295,9 +295,10 @@ class Hierarchy:
         return least, most
 
     @lazy_property
-    def _ranges(self) -> dict[int, tuple[NDArray[np.int64], ...]]:
+    def _ranges(self) -> dict[int, tuple[NDArray[Any], ...]]:
         """By length 2ᵏ: the clusters that two ranges of it cover, and where these start."""
-        octaves, found = np.frexp(self.sizes)[1] - 1, {}
+        octaves = np.frexp(self.sizes)[1] - 1
+        found: dict[int, tuple[NDArray[Any], ...]] = {}
         for octave in range(int(octaves.max()) + 1):
             here = np.flatnonzero(octaves == octave)
             first = self.starts[here]
