@@ -241,7 +241,7 @@ def privacy_statistics(
     columns = {name: found[name].copy() for name in (row.names or ()) if name != "outputs"}
     return PrivacyStatistics(
         words=tuple(given),
-        entries=space.entries,
+        entries=space.item_kind,
         exact=exact,
         runs=runs,
         eta=eta,
@@ -282,7 +282,7 @@ def known_ids(space: EmbeddingSpace, words: Sequence[str]) -> NDArray[np.int64]:
     ids = space.ids(words)
     if unknown := np.count_nonzero(ids < 0):
         raise InvalidValueError(
-            f"expected {space.entries} of the space, got {unknown} of {len(ids)} that it lacks; "
+            f"expected {space.item_kind} of the space, got {unknown} of {len(ids)} that it lacks; "
             "leave them "
             "out (`in` tells which)"
         )

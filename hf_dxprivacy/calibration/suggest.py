@@ -193,14 +193,16 @@ def suggest_epsilon(
     grid = sorted(set(tried), reverse=True)
     ids = np.unique(known_ids(space, space.words if words is None else words))
     if len(ids) == 0:
-        raise InvalidValueError(f"expected {space.entries} that have to meet the target, got none")
+        raise InvalidValueError(
+            f"expected {space.item_kind} that have to meet the target, got none"
+        )
     level = (1.0 - confidence) / (2 * len(grid))
     if mechanism == CalibratedExponential.name:
         certify(space, grid[-1], grid[0], options.get("beta", 0.001), progress)
 
     def unmet(lowest: float) -> str:
-        among = f"no ε that was tried from {lowest:.6g} to {grid[0]:.6g}"
-        return f"{among} meets {targets} for all {space.entries}"
+        tried = f"no ε that was tried from {lowest:.6g} to {grid[0]:.6g}"
+        return f"{tried} meets {targets} for all {space.item_kind}"
 
     order, above = [space.words[row] for row in ids], None
     measure = partial(
@@ -236,7 +238,7 @@ def suggest_epsilon(
         confidence,
         unseen,
         above,
-        space.entries,
+        space.item_kind,
     )
 
 

@@ -82,7 +82,7 @@ class Sweep(ReprHTML):
     @property
     def entries(self) -> str:
         """What was looked at: "words" or "sentences"."""
-        return self.mechanism.space.entries
+        return self.mechanism.space.item_kind
 
     @property
     def spread_name(self) -> str:

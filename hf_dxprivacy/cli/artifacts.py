@@ -179,7 +179,7 @@ def _described(
     """Return the size and the depth of a tree, and the smallest clusters around some entries."""
     import numpy as np
 
-    tree, entry = space.hierarchy, space.entries[:-1]
+    tree, entry = space.hierarchy, space.item_kind[:-1]
     shown, between = (SENTENCES, "\n            ") if pool else (WORDS, ", ")
     if tree is None:
         raise InvalidValueError(

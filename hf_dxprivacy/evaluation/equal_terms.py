@@ -75,7 +75,7 @@ def compare_mechanisms(
         }
         found = Results(
             Result.of(
-                f"spread of {space.entries}",
+                f"spread of {space.item_kind}",
                 metric,
                 Interval(value, value, value),
                 len(statistics.words),

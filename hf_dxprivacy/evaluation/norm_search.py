@@ -67,7 +67,7 @@ class LambdaSuggestion(ReprHTML):
                 + [f"{value:,.0f}" for value in (spread.mean(), spread.min())]
                 + [f"{figure:.3g}"]
             )
-        words, entries = len(self.steps[0].statistics.words), self.steps[0].mechanism.space.entries
+        words, entries = len(self.steps[0].statistics.words), self.steps[0].mechanism.space.item_kind
         name, least = {"kept": ("N_w", min), "distinct": ("S_w", max)}[self.by]
         proven = upward(self.steps[[*self.figures].index(self.lam)].mechanism.space_epsilon)
         title = (
@@ -129,7 +129,7 @@ def suggest_lambda(
     space = entry_space(space)
     grid: list[float] = np.unique(np.asarray(lams, dtype=np.float64)).tolist()
     if not grid or (words is not None and len(words) == 0):
-        raise InvalidValueError(f"expected λ to try, and {space.entries} to look at, got none")
+        raise InvalidValueError(f"expected λ to try, and {space.item_kind} to look at, got none")
     grid = sorted({0.0, *grid})
     # First, so that a λ that the space does not allow costs no time.
     made = {(lam, epsilon): Mahalanobis(space, epsilon, lam) for lam in grid}

@@ -46,7 +46,7 @@ def within_local_bound(
     if high == math.inf or 0.0 < least <= local_epsilon:
         raise InvalidValueError(
             f"a local bound of {local_epsilon:g} does not limit ε for {mechanism!r} on this space: "
-            f"it holds for ε of any size; choose ε by how many {space.entries} stay "
+            f"it holds for ε of any size; choose ε by how many {space.item_kind} stay "
             "(suggest_epsilon), or take 'hierarchical'"
         )
     if bound(low) < 0:

@@ -142,7 +142,7 @@ class Privatizer(SetOnce, Publishable, ReprHTML):
                     space, mechanism, epsilon, options
                 )
         self.mechanism = resolve_mechanism(mechanism, space, epsilon, options, device)
-        if self.mechanism.space.entries == "sentences" and self._owner != "SentencePrivatizer":
+        if self.mechanism.space.item_kind == "sentences" and self._owner != "SentencePrivatizer":
             raise InvalidValueError(
                 "this is the space of a pool of sentences, in which no word of a text is found; "
                 "pass the pool to SentencePrivatizer"
@@ -255,7 +255,7 @@ class Privatizer(SetOnce, Publishable, ReprHTML):
 
     def _shown(self) -> str:
         law, space = self.mechanism, self.space
-        where = f"{len(space):,} {space.entries}"
+        where = f"{len(space):,} {space.item_kind}"
         return f"{type(self).__name__}: {law.name}, ε = {law.epsilon:g}, {where}\n{self.guarantee}"
 
     @property

@@ -85,7 +85,7 @@ def claim_of(privatizer: "Privatizer") -> dict[str, Any]:
             "ships": space.commit is None and is_builtin(space.location or ""),
             "digest": space.digest,
             "metric": space.metric,
-            space.entries: len(space),
+            space.item_kind: len(space),
             "dimensions": space.dim,
             "licences": [*known, *[UNKNOWN] * (bool(known) and UNKNOWN in licences)],
             "languages": cards.languages(provenance),

@@ -153,7 +153,7 @@ def draw_distances(space: EmbeddingSpace) -> Picture:
     sampled = space.sampled_neighbour_distances(ranks)
     figure, (axes,) = panels(1, 3.2)
     rows = [sampled[rank] for rank in ranks]
-    entry = space.entries[:-1]
+    entry = space.item_kind[:-1]
     _draw_band(axes, ranks, rows, np.max, entry, f"most isolated {entry}")
     metric = space.metric_name
     axes.set_xscale("log")

@@ -70,7 +70,7 @@ def _lead(sweep: Sweep) -> str:
 def _texts(sweep: Sweep) -> list[str]:
     """Return texts to show: some made up, if the space has their words, or else of its own."""
     space, own = sweep.mechanism.space, sweep.statistics.words
-    if space.entries == "sentences":
+    if space.item_kind == "sentences":
         return list(own[:3])
     rows = [RowReader().read_text(text) for text in TEXTS]
     words = [word for row in rows for word in row.words]
@@ -82,7 +82,7 @@ def _texts(sweep: Sweep) -> list[str]:
 def _released(mechanism: Mechanism, sweep: Sweep) -> list[list[tuple[str, bool]]]:
     """Release the texts, in pieces of which it is told whether they changed."""
     texts, space = _texts(sweep), mechanism.space
-    if space.entries == "sentences":
+    if space.item_kind == "sentences":
         drawn = mechanism.sample(space.ids(texts), keyed_generator(SEED, "report")).tolist()
         return [[(space.words[k], space.words[k] != t)] for k, t in zip(drawn, texts, strict=True)]
     found = []
@@ -114,7 +114,7 @@ def calibration_report(sweep: Sweep, conclusion: str | None = None) -> str:
 
     def stated(guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
         # An entry of a pool stands for a text.
-        return replace(guarantee, unit="text") if space.entries == "sentences" else guarantee
+        return replace(guarantee, unit="text") if space.item_kind == "sentences" else guarantee
 
     mechanism, found = sweep.mechanism, sweep.statistics
     space = mechanism.space
@@ -125,7 +125,7 @@ def calibration_report(sweep: Sweep, conclusion: str | None = None) -> str:
         name=mechanism.name,
         options={name: value for name, value in options.items() if value is not None},
         space=space,
-        entry=space.entries[:-1],
+        entry=space.item_kind[:-1],
         place=space.commit or space.location or "a space in memory",
         lead=_lead(sweep),
         texts=_texts(sweep),

@@ -56,6 +56,7 @@ from hf_dxprivacy.sentences.projection import (
 )
 from hf_dxprivacy.spaces import EmbeddingSpace, space_artifact
 from hf_dxprivacy.spaces.checks import folded
+from hf_dxprivacy.spaces.stored_space import item_kind
 from hf_dxprivacy.text import RowReader
 
 logger = logging.getLogger(__name__)
@@ -81,8 +82,7 @@ def is_pool(name_or_path: str | Path) -> bool:
         return True
     # Asking the Hub for a file that spaces lack would fail without a network.
     with source.errors_named():
-        provenance = read_config(source.folder).get("provenance")
-    return isinstance(provenance, dict) and provenance.get("entries") == "sentences"
+        return item_kind(read_config(source.folder).get("provenance")) == "sentences"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

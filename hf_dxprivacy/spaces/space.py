@@ -345,7 +345,7 @@ class EmbeddingSpace(StoredSpace, Distances, Publishable):
         if len(rows) == len(self):
             return self
         if not len(rows):
-            raise InvalidValueError(f"none of {len(self)} {self.entries} is left; exclude fewer")
+            raise InvalidValueError(f"none of {len(self)} {self.item_kind} is left; exclude fewer")
         excluded = self.provenance.get("excluded", 0) + len(self) - len(rows)
         return self._among(rows, excluded=excluded)
 
@@ -412,11 +412,6 @@ class EmbeddingSpace(StoredSpace, Distances, Publishable):
         if factor is not None:
             require_between(0.0, 1.0, contracted_by=factor)
         return factor
-
-    @property
-    def entries(self) -> str:
-        """What the vocabulary consists of: "words", or "sentences" in the space of a pool."""
-        return "sentences" if self.provenance.get("entries") == "sentences" else "words"
 
     def __repr__(self) -> str:
         name = str(self.commit) if self.commit else self.location

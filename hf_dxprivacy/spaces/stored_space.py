@@ -40,6 +40,13 @@ if TYPE_CHECKING:
     from hf_dxprivacy.spaces.shared_bounds import SharedBounds
 
 S = TypeVar("S", bound="StoredSpace")
+ItemKind = Literal["words", "sentences"]
+
+
+def item_kind(provenance: object) -> ItemKind:
+    """Return what the vocabulary of a stored space consists of, by its provenance."""
+    found = provenance.get("entries") if isinstance(provenance, dict) else None
+    return "sentences" if found == "sentences" else "words"
 
 
 @dataclass(eq=False)
@@ -106,6 +113,16 @@ class StoredSpace:
 
     def __contains__(self, word: object) -> bool:
         return word in self._rows
+
+    @property
+    def item_kind(self) -> ItemKind:
+        """What the vocabulary consists of: "words", or "sentences" in the space of a pool."""
+        return item_kind(self.provenance)
+
+    @property
+    def entries(self) -> ItemKind:
+        """The name of `item_kind` up to version 0.3."""
+        return self.item_kind
 
     @property
     def dim(self) -> int:
