@@ -25,7 +25,7 @@ from huggingface_hub.utils import validate_repo_id
 
 from hf_dxprivacy.cli.main import main as program
 from hf_dxprivacy.cli.terminal import say
-from hf_dxprivacy.files.readers import ENDINGS
+from hf_dxprivacy.files.source import ENDINGS
 from hf_dxprivacy.hub.cards import check_licence
 
 

@@ -398,7 +398,8 @@ def guarantee(args: argparse.Namespace) -> None:
 
 def _read(args: argparse.Namespace, name: str, column: str) -> list[Any]:
     """Read a column of a file or a dataset."""
-    from hf_dxprivacy.files.readers import find_input, read_columns
+    from hf_dxprivacy.files.readers import read_columns
+    from hf_dxprivacy.files.source import find_input
 
     with usage():
         source = find_input(name, split=None if Path(name).exists() else args.split)

@@ -118,7 +118,8 @@ def _read(args: argparse.Namespace) -> "Dataset":
     """Read the columns that are named; labels and users become texts, but for missing ones."""
     from datasets import Dataset
 
-    from hf_dxprivacy.files.readers import find_input, read_columns
+    from hf_dxprivacy.files.readers import read_columns
+    from hf_dxprivacy.files.source import find_input
 
     with usage():
         source = find_input(args.input, split=None if Path(args.input).exists() else args.split)

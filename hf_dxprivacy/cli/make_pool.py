@@ -74,7 +74,8 @@ def pool(args: argparse.Namespace) -> None:
     check_folder(args.output, args.overwrite, of_pool=True)
     if args.by_label and args.label_column is None:
         raise UsageError("--by-label needs --label-column, the labels to go by")
-    from hf_dxprivacy.files.readers import as_texts, find_input, read_columns
+    from hf_dxprivacy.files.readers import as_texts, read_columns
+    from hf_dxprivacy.files.source import find_input
     from hf_dxprivacy.hub.cards import check_licence
     from hf_dxprivacy.sentences import SentencePool
 

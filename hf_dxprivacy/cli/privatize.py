@@ -1,13 +1,11 @@
 """The verb privatize: a text dataset becomes another one, with a guarantee."""
 
 import argparse
-import json
 import math
 import os
 import re
 import shlex
 import sys
-from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +27,7 @@ from hf_dxprivacy.cli.terminal import PROGRAM, fold, paint, say, seconds
 
 if TYPE_CHECKING:
     from hf_dxprivacy.files.job import Outcome, TextsPrivatizer
-    from hf_dxprivacy.files.readers import Columns, Input
+    from hf_dxprivacy.files.source import Columns, Input
 
 # Spelled out, so that help needs not load the formats; a test compares them.
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
@@ -182,13 +180,27 @@ def privatize(args: argparse.Namespace) -> None:
         # The null device stands for a stream that the caller has closed.
         if vars(args)[name] == "-" and getattr(stream, "name", None) == os.devnull:
             raise UsageError(f"standard {name} is closed; name a file instead of -")
-    from hf_dxprivacy.files import job, readers, released_file, writers
+    outcome, privatizer, guarantee = _released(args)
+    _summarize(args, outcome, privatizer)
+    if not args.quiet:
+        said = fold(guarantee) if sys.stderr.isatty() else guarantee
+        plain, _, details = said.partition("\nDetails:\n")
+        print(plain, paint(f"Details:\n{details}", "dim", sys.stderr), sep="\n", file=sys.stderr)
+
+
+def _released(args: argparse.Namespace) -> tuple["Outcome", "TextsPrivatizer", str]:
+    """Write the release and the report; return what became of it, its maker and its guarantee."""
+    from hf_dxprivacy.files.job import Job
+    from hf_dxprivacy.files.source import find_input
     from hf_dxprivacy.sentences import is_pool
 
     by_sentence = is_pool(args.space)
     _check_options(args, by_sentence)
+    if args.report == "" and args.output == "-":
+        raise UsageError("--report needs a path when the output goes to standard output")
+    report = None if args.report is None else Path(args.report or f"{args.output}.report.json")
     with usage():
-        source = readers.find_input(
+        source = find_input(
             args.input,
             args.format,
             not args.no_quotes,
@@ -196,8 +208,7 @@ def privatize(args: argparse.Namespace) -> None:
             args.subset,
             args.split,
         )
-        target = writers.find_format(args.output, source)
-    report_path = _check_places(args, source)
+        job = Job(source, args.output, report, args.overwrite, args.batch_size, args.num_proc)
     if args.seed is None and (args.seed_file or SEED_VARIABLE in os.environ):
         args.seeded_by = _read_seed(args)
     text = tuple(args.text_column or ("text",))
@@ -208,35 +219,14 @@ def privatize(args: argparse.Namespace) -> None:
             raise UsageError(f"a txt file has one column, 'text', got {given}; leave --text-column")
         text = output  # it has no place for the original beside the result
     columns = _columns(args, source, text, output)
-    with readers.open_reader(source, columns) as reader:
+
+    def make() -> "TextsPrivatizer":
         privatizer = (_sentence_privatizer if by_sentence else _word_privatizer)(args, columns)
         _caution(args, privatizer)
-        guarantee = str(privatizer.guarantee)
-        with (
-            nullcontext(sys.stdout.buffer)
-            if args.output == "-"
-            else writers.replacing(Path(args.output), overwrite=args.overwrite)
-        ) as file:
-            outcome = job.privatize_rows(
-                privatizer,
-                reader,
-                file,
-                target,
-                batch_size=args.batch_size,
-                num_proc=args.num_proc,
-            )
-    if report_path:
-        released = None
-        if args.output != "-":
-            released = released_file.described(Path(args.output), target, source)
-        report = job.run_report(privatizer, outcome, released)
-        with writers.replacing(report_path, overwrite=args.overwrite) as file:
-            file.write(f"{json.dumps(report, indent=2, ensure_ascii=False)}\n".encode())
-    _summarize(args, outcome, privatizer)
-    if not args.quiet:
-        said = fold(guarantee) if sys.stderr.isatty() else guarantee
-        plain, _, details = said.partition("\nDetails:\n")
-        print(plain, paint(f"Details:\n{details}", "dim", sys.stderr), sep="\n", file=sys.stderr)
+        return privatizer
+
+    outcome, privatizer = job.run(columns, make)
+    return outcome, privatizer, str(privatizer.guarantee)
 
 
 def _check_options(args: argparse.Namespace, by_sentence: bool) -> None:
@@ -364,31 +354,10 @@ def _attack(args: argparse.Namespace, epsilon: float) -> str | None:
     return shlex.join([PROGRAM, "audit", "reconstruction", *words])
 
 
-def _check_places(args: argparse.Namespace, source: "Input") -> Path | None:
-    """Check where the output and the report go, and return the path of the report."""
-    from hf_dxprivacy.files.writers import check_output
-
-    places = [] if args.output == "-" else [Path(args.output)]
-    report = None
-    if args.report is not None:
-        if not args.report and args.output == "-":
-            raise UsageError("--report needs a path when the output goes to standard output")
-        report = Path(args.report or f"{args.output}.report.json")
-        if report.resolve() == Path(args.output).resolve():
-            raise UsageError("the report and the output are the same file; name another one")
-        places.append(report)
-    read = None if source.kind == "hub" or source.name == "-" else Path(source.name)
-    for path in places:
-        if read and path.exists() and path.samefile(read):
-            raise UsageError(f"{path} is the input, which is never overwritten; name another file")
-        check_output(path, args.overwrite)
-    return report
-
-
 def _columns(
     args: argparse.Namespace, source: "Input", text: tuple[str, ...], output: tuple[str, ...]
 ) -> "Columns":
-    from hf_dxprivacy.files.readers import Columns
+    from hf_dxprivacy.files.source import Columns
     from hf_dxprivacy.privatizers.nested import text_paths
 
     with usage():

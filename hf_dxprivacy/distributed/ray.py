@@ -26,7 +26,7 @@ def privatize_ray(
     """Privatize the rows of a Ray Data set, on whatever cluster it is computed.
 
     The result is lazy, and one release: Ray computes a block again if a worker or a node is lost,
-    and everything anew for every consumption, and a row comes out the same each time. Another call
+    and everything for every consumption, and a row comes out the same each time. Another call
     is another release.
 
     Every actor loads the privatizer once, and runs as many threads as Ray gives it CPUs. It must
@@ -44,7 +44,7 @@ def privatize_ray(
             whenever the row is computed. A shuffle of this column counts right away how often each
             id comes. ``ray.data.read_parquet(..., include_row_hash=True)`` of recent versions makes
             such a column, `row_hash`. Left out with ``memoize=``.
-        with_originals: Let a column that the privatizer reads stay beside its output, as it does
+        with_originals: Let a column that the privatizer reads stay next to its output, as it does
             with ``output_column=``.
         batch_size: Rows that the privatizer gets at once, at most. Does not change the result.
         **options: For ``Dataset.map_batches``: how many actors there are (``compute=``, in older
@@ -57,7 +57,7 @@ def privatize_ray(
     Raises:
         InvalidTypeError: If an argument, or the type of the ids, is of the wrong type.
         InvalidValueError: If a column is missing, an id comes twice, the privatizer has a budget,
-            or the original texts would stay beside the released ones.
+            or the original texts would stay next to the released ones.
         MissingExtraError: If Ray Data is not installed.
     """
     if not isinstance(dataset, require("ray.data", "ray").Dataset):
@@ -66,7 +66,7 @@ def privatize_ray(
         )
     job = Job(privatizer, id_column, with_originals)
     if (schema := dataset.schema()) is not None:
-        # Of columns that lie in pandas blocks Ray knows no more than that they are objects.
+        # Ray knows no more of columns in pandas blocks than that they are objects.
         kinds = [k if isinstance(k, pa.DataType) else pa.string() for k in schema.types]
         job.schema(pa.schema(list(zip(schema.names, kinds, strict=True))))
         if job.id_column is not None:

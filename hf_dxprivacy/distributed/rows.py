@@ -31,7 +31,7 @@ class Job:
     Args:
         privatizer: What privatizes the rows; it is not changed.
         id_column: The column that tells the rows apart; None with ``memoize=`` only.
-        with_originals: Whether the columns that are read may stay beside those that are written.
+        with_originals: Whether the columns that are read may stay next to those that are written.
 
     Raises:
         InvalidTypeError: If the privatizer is something else, or `id_column` no name.

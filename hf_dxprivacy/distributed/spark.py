@@ -39,7 +39,7 @@ def privatize_spark(
     """Privatize the rows of a Spark DataFrame, on whatever cluster it is computed.
 
     The result is lazy, and one release: Spark computes a partition again after a failure, on a
-    second machine if the first is slow (speculative execution), and anew for every action, and a
+    second machine if the first is slow (speculative execution), and again for every action, and a
     row comes out the same each time. Another call is another release.
 
     Every Python worker loads the privatizer once. It must find the space under the same name or
@@ -57,7 +57,7 @@ def privatize_spark(
             whenever the row is computed. A query counts right away how often each id comes. What
             ``monotonically_increasing_id()`` and ``uuid()`` make may change from one computation
             to the next: store such ids with the rows first. Left out with ``memoize=``.
-        with_originals: Let a column that the privatizer reads stay beside its output, as it does
+        with_originals: Let a column that the privatizer reads stay next to its output, as it does
             with ``output_column=``.
 
     Returns:
@@ -67,7 +67,7 @@ def privatize_spark(
     Raises:
         InvalidTypeError: If an argument, or the type of the ids, is of the wrong type.
         InvalidValueError: If a column is missing, an id comes twice, the privatizer has a budget,
-            or the original texts would stay beside the released ones.
+            or the original texts would stay next to the released ones.
         MissingExtraError: If pyspark is not installed.
     """
     if not isinstance(dataframe, require("pyspark.sql", "spark").DataFrame):

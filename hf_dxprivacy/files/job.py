@@ -1,36 +1,29 @@
 """All rows of an input through a privatizer, in one process or several, and a report of it."""
 
 import logging
-import pickle
 import platform
-import signal
-from collections import deque
+import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from importlib import metadata
 from itertools import chain, filterfalse
-from multiprocessing import get_context, resource_tracker
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from operator import add
+from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
 from tqdm import tqdm
 
 from hf_dxprivacy._version import __version__
-from hf_dxprivacy.errors import (
-    DxPrivacyError,
-    InvalidValueError,
-    describe_columns,
-    require_at_least,
-)
-from hf_dxprivacy.files.readers import Reader
+from hf_dxprivacy.errors import InvalidValueError, describe_columns, require_at_least
+from hf_dxprivacy.files.processes import in_processes
+from hf_dxprivacy.files.readers import Reader, open_reader
+from hf_dxprivacy.files.source import DELIMITERS, STANDARD, Columns, Input
 from hf_dxprivacy.files.text_rows import Batch
-from hf_dxprivacy.files.writers import write_rows
-from hf_dxprivacy.hub.artifact import bind
+from hf_dxprivacy.files.writers import check_output, find_format, replacing, write_rows
+from hf_dxprivacy.hub.artifact import bind, to_json
 from hf_dxprivacy.privatizers import nested, text_privatizer
 from hf_dxprivacy.privatizers.batch import TextCounts, WordCounts
 from hf_dxprivacy.privatizers.dataset_formats import (
@@ -42,6 +35,7 @@ from hf_dxprivacy.privatizers.dataset_formats import (
 from hf_dxprivacy.privatizers.nested import left_in_clear, none_covered
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.publishing.claim import claim_of
+from hf_dxprivacy.publishing.released_dataset import sha256_of
 from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
 
 # So many columns in clear are named after a run: keys of JSON lines may be without end.
@@ -74,6 +68,90 @@ class Outcome:
     rows: int = 0
     counts: Counts = field(default_factory=WordCounts)
     in_clear: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Job:
+    """A text dataset that becomes another one, and a report of the release.
+
+    Attributes:
+        source: What is read.
+        output: The file to be, which appears when it is complete; or "-" for standard output.
+        report: The report to be, or None.
+        overwrite: Whether output and report may exist.
+        batch_size: Rows in a batch, at most.
+        num_proc: Number of processes.
+
+    Raises:
+        InvalidValueError: If the format of the output is unknown, or would lose something of the
+            input, or output, report and input are not different files.
+    """
+
+    source: Input
+    output: str
+    report: Path | None = None
+    overwrite: bool = False
+    batch_size: int = 1000
+    num_proc: int = 1
+
+    def __post_init__(self) -> None:
+        find_format(self.output, self.source)
+        if self.report is not None and self.report.resolve() == Path(self.output).resolve():
+            raise InvalidValueError("the report and the output are the same file; name another one")
+        read = Path(self.source.name)
+        for path in self._places:
+            if self.source.is_file and path.exists() and path.samefile(read):
+                raise InvalidValueError(
+                    f"{path} is the input, which is never overwritten; name another file"
+                )
+
+    @property
+    def _places(self) -> list[Path]:
+        written = [] if self.output == STANDARD else [Path(self.output)]
+        return written + ([] if self.report is None else [self.report])
+
+    def run(
+        self, columns: Columns, make: Callable[[], TextsPrivatizer]
+    ) -> tuple[Outcome, TextsPrivatizer]:
+        """Write the release and its report.
+
+        Args:
+            columns: The columns of the texts and of the results.
+            make: Makes the privatizer of these columns, once all is found to be in its place.
+
+        Raises:
+            InvalidValueError: As `privatize_rows`; or if a file exists and may not.
+            OSError: If a file cannot be read or written.
+        """
+        for path in self._places:
+            check_output(path, self.overwrite)
+        target = find_format(self.output, self.source)
+        with open_reader(self.source, columns) as reader:
+            privatizer = make()
+            with self._opened() as file:
+                outcome = privatize_rows(
+                    *(privatizer, reader, file, target),
+                    batch_size=self.batch_size,
+                    num_proc=self.num_proc,
+                )
+        if self.report is not None:
+            found = None if self.output == STANDARD else self._described(target)
+            report = to_json(run_report(privatizer, outcome, found))
+            with replacing(self.report, overwrite=self.overwrite) as file:
+                file.write(report)
+        return outcome, privatizer
+
+    def _opened(self) -> AbstractContextManager[BinaryIO]:
+        if self.output == STANDARD:
+            return nullcontext(sys.stdout.buffer)
+        return replacing(Path(self.output), overwrite=self.overwrite)
+
+    def _described(self, kind: str) -> dict[str, Any]:
+        """Return what the report says of the output: its digest, and how to read it."""
+        delimiter = self.source.delimiter if self.source.kind == kind else None
+        reading = {"delimiter": delimiter, "quoted": self.source.quoted}
+        described = {"sha256": sha256_of(Path(self.output)), "format": kind}
+        return described | (reading if kind in DELIMITERS else {})
 
 
 def privatize_rows(
@@ -132,7 +210,7 @@ def privatize_rows(
     )
     # Closing the generator ends the workers whatever happens here.
     batches = reader.batches(batch_size)
-    with bar, _unwarned(), closing(_results(privatizer, batches, num_proc)) as results:
+    with bar, closing(_results(privatizer, batches, num_proc)) as results:
         write_rows(file, target, schema, reader, released())
     if privatizer.roles and outcome.rows and not outcome.counts.total:
         paths = ", ".join(privatizer.released_columns.values())
@@ -189,50 +267,39 @@ def _privatized(privatizer: TextsPrivatizer, cells: Cells, row: int) -> Released
     """Privatize a batch as `Dataset.map` would; seeded noise is keyed by the number of a row."""
     counts: list[Counts] = []
     indices = list(range(row, row + len(cells[privatizer.text_columns[0]])))
-    return privatizer(cells, indices, on_counts=counts.append), reduce(add, counts)
+    with _unwarned():
+        return privatizer(cells, indices, on_counts=counts.append), reduce(add, counts)
 
 
 def _results(
     privatizer: TextsPrivatizer, batches: Iterator[Batch], num_proc: int
 ) -> Generator[tuple[Batch, Released], None, None]:
-    """Privatize batches in this process, or in some, which get them in turn, one at a time."""
+    """Privatize batches in this process, or in some, which get the columns that are read."""
+    function = partial(_privatized, privatizer)
+    calls = _calls(privatizer, batches)
+    if num_proc > 1:
+        yield from in_processes(function, calls, num_proc)
+    else:
+        yield from ((batch, function(*arguments)) for batch, arguments in calls)
+
+
+def _calls(
+    privatizer: TextsPrivatizer, batches: Iterator[Batch]
+) -> Iterator[tuple[Batch, tuple[Cells, int]]]:
+    """Return each batch, the cells of it that are read, and the number of its first row."""
     label = privatizer.label_column if isinstance(privatizer, SentencePrivatizer) else None
-    inputs = [*privatizer.text_columns, *filter(None, [label])]
-    pickled, row = pickle.dumps(privatizer) if num_proc > 1 else b"", 0
-    waiting: deque[tuple[Batch, Connection]] = deque()
-    workers: list[tuple[BaseProcess, Connection]] = []
-    try:
-        for batch in batches:
-            if label is not None:
-                _require_label(batch, label)
-            cells = {
-                name: [cell.get(name) for cell in batch]
-                if isinstance(batch, list)
-                else arrow_values(batch.column(name))
-                for name in inputs
-            }
-            done = None
-            if num_proc == 1:
-                done = batch, _privatized(privatizer, cells, row)
-            else:
-                if len(workers) < num_proc:
-                    workers.append(_started(pickled))
-                    connection = workers[-1][1]
-                else:
-                    before, connection = waiting.popleft()
-                    done = before, _received(connection)
-                _in_worker(connection.send, (cells, row))
-                waiting.append((batch, connection))
-            row += len(batch)
-            if done is not None:
-                yield done
-        for batch, connection in waiting:
-            yield batch, _received(connection)
-    finally:
-        for process, connection in workers:
-            process.terminate()
-            process.join()
-            connection.close()
+    inputs, row = [*privatizer.text_columns, *filter(None, [label])], 0
+    for batch in batches:
+        if label is not None:
+            _require_label(batch, label)
+        cells = {
+            name: [cell.get(name) for cell in batch]
+            if isinstance(batch, list)
+            else arrow_values(batch.column(name))
+            for name in inputs
+        }
+        yield batch, (cells, row)
+        row += len(batch)
 
 
 def _require_label(batch: Batch, label: str) -> None:
@@ -240,60 +307,6 @@ def _require_label(batch: Batch, label: str) -> None:
     if label not in present:
         names = [*dict.fromkeys(present)]
         raise InvalidValueError(f"there is no column {label!r}; {describe_columns(names, label)}")
-
-
-def _started(pickled: bytes) -> tuple[BaseProcess, Connection]:
-    # Spawned, not forked: this process may hold threads (a progress bar, Arrow, BLAS).
-    context = get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, pickled), daemon=True)
-    # Ctrl-C reaches the whole process group, and the parent alone decides what it means: children
-    # inherit the mask, which a start of the resource tracker would lift.
-    resource_tracker.ensure_running()
-    held = {signal.SIGINT, signal.SIGQUIT} if hasattr(signal, "pthread_sigmask") else None
-    before = held and signal.pthread_sigmask(signal.SIG_BLOCK, held)
-    try:
-        process.start()
-    finally:
-        if before is not None:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        theirs.close()
-    return process, ours
-
-
-def _serve(connection: Connection, pickled: bytes) -> None:
-    """Privatize the texts that come, until the parent has ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "SIGQUIT"):
-        signal.signal(signal.SIGQUIT, signal.SIG_IGN)
-    privatizer: TextsPrivatizer | None = None
-    with _unwarned(), suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        while True:
-            cells, row = connection.recv()
-            try:
-                privatizer = privatizer or pickle.loads(pickled)
-                answer: Released | Exception = _privatized(privatizer, cells, row)
-            except Exception as error:
-                answer = error
-            connection.send(answer)
-
-
-def _received(connection: Connection) -> Released:
-    answer: Released | Exception = _in_worker(connection.recv)
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
-
-
-def _in_worker(exchange: Callable[..., Any], *message: Any) -> Any:
-    """Name the cause where a pipe closes, between two messages or within one (an `OSError`)."""
-    try:
-        return exchange(*message)
-    except (EOFError, OSError) as error:
-        raise DxPrivacyError(
-            "a worker process ended before its time, perhaps because memory ran out; try fewer "
-            "processes or smaller batches"
-        ) from error
 
 
 def run_report(

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hf_dxprivacy.errors import ArtifactError, DxPrivacyError, InvalidValueError
-from hf_dxprivacy.files.readers import Columns, Input, open_reader
-from hf_dxprivacy.files.text_rows import DELIMITERS
+from hf_dxprivacy.files.readers import open_reader
+from hf_dxprivacy.files.source import DELIMITERS, Columns, Input
 from hf_dxprivacy.hub import atomic_write
 from hf_dxprivacy.hub.artifact import read_json, require_unaltered, to_json
 from hf_dxprivacy.publishing import ReleasedDataset
@@ -26,13 +26,6 @@ _GZIP = b"\x1f\x8b"
 _PIECE = 1 << 20
 
 
-def described(path: Path, kind: str, source: Input) -> dict[str, Any]:
-    """Return what a report says of the file that was written: its digest, and how to read it."""
-    delimiter = source.delimiter if source.kind == kind else None
-    reading = {"delimiter": delimiter, "quoted": source.quoted} if kind in DELIMITERS else {}
-    return {"sha256": sha256_of(path), "format": kind, **reading}
-
-
 def released_dataset(
     path: Path,
     report: Path | None = None,
@@ -48,7 +41,7 @@ def released_dataset(
 
     Args:
         path: The file, which is read once. It becomes the data of the repository as it is.
-        report: Its report; by default the one beside it.
+        report: Its report; by default the one next to it.
         license: As for `ReleasedDataset`.
         description: As for `ReleasedDataset`.
         with_originals: As for `ReleasedDataset`.

@@ -8,14 +8,12 @@ import logging
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from hf_dxprivacy.errors import InvalidValueError
-
-if TYPE_CHECKING:
-    from hf_dxprivacy.files.readers import Columns, Input
+from hf_dxprivacy.files.source import DELIMITERS, Columns, Input
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +21,6 @@ Batch: TypeAlias = "pa.Table | list[dict[str, Any]]"
 T = TypeVar("T")
 Sized: TypeAlias = Iterator[tuple[T, int]]  # rows, or tables of few rows, each with its size
 
-DELIMITERS = {"csv": ",", "tsv": "\t"}
 # No text is that long: a longer line has other line ends, or an open quote.
 LONGEST_LINE = 1 << 26
 # Rows of jsonl in which a text column must occur.
@@ -99,7 +96,7 @@ def read_words(path: Path) -> frozenset[str]:
 _Text: TypeAlias = "tuple[pa.Schema | None, Sized[Any], Callable[[list[Any]], Batch]]"
 
 
-def read_txt(lines: Lines, source: "Input", columns: "Columns") -> _Text:
+def read_txt(lines: Lines, source: Input, columns: Columns) -> _Text:
     """Read one text a line, as the only text column."""
     schema = pa.schema([(name, pa.string()) for name in columns.text])
     texts = (line.removesuffix(lines.newline).removesuffix("\n") for line in lines)
@@ -107,7 +104,7 @@ def read_txt(lines: Lines, source: "Input", columns: "Columns") -> _Text:
     return schema, rows, lambda group: pa.table([pa.array(group, pa.string())], schema=schema)
 
 
-def read_delimited(lines: Lines, source: "Input", columns: "Columns") -> _Text:
+def read_delimited(lines: Lines, source: Input, columns: Columns) -> _Text:
     """Read csv or tsv with a header, all columns as strings."""
     delimiter = source.delimiter or DELIMITERS[source.kind]
     csv.field_size_limit(LONGEST_LINE)
@@ -205,7 +202,7 @@ _parse_json = json.JSONDecoder(
 _JSON_KINDS = {dict: "an object", list: "an array", bool: "true or false"}
 
 
-def read_jsonl(lines: Lines, source: "Input", columns: "Columns") -> _Text:
+def read_jsonl(lines: Lines, source: Input, columns: Columns) -> _Text:
     """Read one JSON object a line; blank lines do not count."""
 
     def rows() -> Sized[dict[str, Any]]:
@@ -246,7 +243,7 @@ def _expected(line: str) -> str:
     return f"expected one JSON object on every line{listed}"
 
 
-def _row(line: str, where: str, columns: "Columns") -> dict[str, Any]:
+def _row(line: str, where: str, columns: Columns) -> dict[str, Any]:
     try:
         row = _parse_json(line)
     except json.JSONDecodeError as error:

@@ -1,5 +1,6 @@
 """Released rows in each format, and files that appear whole or not at all."""
 
+import csv
 import glob
 import gzip
 import json
@@ -10,14 +11,16 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hf_dxprivacy.errors import InvalidValueError, describe_column
-from hf_dxprivacy.files.readers import ENDINGS, FEW_ROWS, STANDARD, Input, Reader
-from hf_dxprivacy.files.text_rows import DELIMITERS, Batch
+from hf_dxprivacy.files.readers import FEW_ROWS, Reader
+from hf_dxprivacy.files.source import DELIMITERS, ENDINGS, STANDARD, Input
+from hf_dxprivacy.files.text_rows import Batch
 
 # A row group is written when this much has come together.
 ROW_GROUP_BYTES, ROW_GROUP_ROWS = 1 << 25, 1 << 17
@@ -137,25 +140,23 @@ def _json_line(row: dict[str, Any]) -> str:
 
 def _delimited(delimiter: str, quoted: bool, newline: str) -> Callable[[Iterable[Any]], str]:
     """Return a function that writes a record, with quotes where they are necessary."""
-    special = re.compile(f"[{re.escape(delimiter)}\r\n" + ('"]' if quoted else "]")).search
+    quotes: dict[str, Any] = {} if quoted else {"quoting": csv.QUOTE_NONE, "quotechar": None}
+    # Both characters of its line end are special to it. It returns what this "file" returns.
+    sink: Any = SimpleNamespace(write=str)
+    write = csv.writer(sink, delimiter=delimiter, lineterminator="\r\n", **quotes).writerow
 
     def record(values: Iterable[Any]) -> str:
-        fields = []
-        for value in values:
-            text = "" if value is None else str(value)
-            if isinstance(value, bool):
-                text = text.lower()
-            if special(text):
-                if not quoted:
-                    raise InvalidValueError(
-                        f"a released text contains the delimiter {delimiter!r} or a line break, "
-                        "and the file has no quotes to protect it; allow quotes, or write another "
-                        "format"
-                    )
-                text = '"' + text.replace('"', '""') + '"'
-            fields.append(text)
-        # An empty field alone on its line would be taken for a blank line.
-        return ('""' if fields == [""] and quoted else delimiter.join(fields)) + newline
+        fields = [str(value).lower() if isinstance(value, bool) else value for value in values]
+        if not quoted and fields in ([""], [None]):
+            return newline
+        try:
+            line: Any = write(fields)
+        except csv.Error:
+            raise InvalidValueError(
+                f"a released text contains the delimiter {delimiter!r} or a line break, and the "
+                "file has no quotes to protect it; allow quotes, or write another format"
+            ) from None
+        return f"{line[:-2]}{newline}"
 
     return record
 
@@ -244,7 +245,7 @@ def check_output(path: Path, overwrite: bool) -> None:
 def replacing(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Open a file for writing that appears under its name only when it is complete.
 
-    It is written beside its place as ``.NAME.XXXX.part``, forced to disk and renamed. An error, a
+    It is written next to its place as ``.NAME.XXXX.part``, forced to disk and renamed. An error, a
     signal that raises or a full disk leaves nothing behind. A killed process leaves its part, which
     the next run for the same output removes.
 

@@ -26,8 +26,8 @@ class DxFormatter(PipelineStep):  # type: ignore[misc]
     readers put every other field of a row, with the path of its file, into the metadata.
 
     Every task draws from a key of its own, so that ranks have independent noise. A task that is run
-    again draws anew: if somebody has seen what the first run wrote, that is a second release, and
-    the bounds add up. A privatizer with ``memoize="row"`` makes all runs one release.
+    again draws other noise: if somebody has seen what the first run wrote, that is a second
+    release, and the bounds add up. A privatizer with ``memoize="row"`` makes all runs one release.
 
     >>> step = DxFormatter(DxPrivatizer("english", "hierarchical", 1.5))
     >>> LocalPipelineExecutor([JsonlReader("in"), step, JsonlWriter("out")], tasks=2).run()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class DxTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Transformer from texts to released texts; it learns nothing from them.
 
-    EVERY call of `transform` draws anew and is one more release, whose bounds add up with those of
+    EVERY call of `transform` draws again and is one more release, whose bounds add up with those of
     the others: ``cross_val_score(pipeline, cv=5)`` releases every text five times, a search over
     ten candidates fifty. Release once, before, and validate on what was released:
 
@@ -74,7 +74,7 @@ class DxTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> NDArray[np.object_]:  # noqa: N803
-        """Release the texts anew.
+        """Release the texts once more.
 
         Args:
             X: (n,) texts as a list, an array or a Series, or (n, 1) as a data frame or an array.

@@ -1,8 +1,6 @@
 """Selectors of the words to perturb (slots); the other words (carrier phrases) are kept."""
 
-from importlib import import_module
-from typing import Any
-
+from hf_dxprivacy._lazy import lazy
 from hf_dxprivacy.guarantee import CorpusGuarantee
 from hf_dxprivacy.slots.low_transition import LowTransitionSelector
 from hf_dxprivacy.slots.span_selectors import NerSelector, SpanSelector
@@ -22,11 +20,8 @@ __all__ = [
     "spans",
 ]
 
-# Of rooms above this one, which need an extra each.
-_LATE = {"PresidioSelector": "presidio", "SpacySelector": "spacy"}
+# They are in rooms above this one, and need an extra each.
+_ABOVE = "hf_dxprivacy.integrations"
+_LATE = {"PresidioSelector": f"{_ABOVE}.presidio", "SpacySelector": f"{_ABOVE}.spacy"}
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"hf_dxprivacy.integrations.{_LATE[name]}"), name)
+__getattr__ = lazy(__name__, _LATE)

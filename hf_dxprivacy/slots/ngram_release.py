@@ -50,7 +50,7 @@ SPURIOUS = 0.1
 # Below this share nothing is left but rounding.
 _LEAST_SHARE = 1e-9
 
-# Positions looked at together; what a chunk needs beside the corpus stays below 200 MB.
+# Positions looked at together; what a chunk needs besides the corpus stays below 200 MB.
 _CHUNK = 1 << 22
 
 _DEAD = -1
@@ -117,7 +117,7 @@ def release(
     kept = np.flatnonzero(counts >= threshold)
     words = [alphabet[word] for word in kept.tolist()]
     grams = Grams.of_words(words, np.rint(counts[kept]), share)
-    # Words are numbered anew; those that are not released become `UNKNOWN`.
+    # Words get other numbers; those that are not released become `UNKNOWN`.
     codes = np.full(len(occurring), UNKNOWN, dtype=np.int32)
     codes[:FIRST_WORD] = np.arange(FIRST_WORD)
     codes[FIRST_WORD + kept] = FIRST_WORD + np.arange(len(kept))
@@ -141,7 +141,7 @@ class _Frontier:
     # The node whose symbol is the first candidate, and how many candidates there are, > 0.
     first: Ids
     size: Ids
-    # Of ε_g for each of the counts; the scale of their noise; what they have to reach.
+    # The share of ε_g of each count, the scale of its noise, and what it has to reach.
     share: Floats
     scale: Floats
     threshold: Floats
@@ -192,7 +192,7 @@ def _released(
 def _empty(
     frontier: _Frontier, grams: Grams, observed: Ids, rng: np.random.Generator
 ) -> tuple[Ids, Floats]:
-    """Draw which candidates beside the observed keys (ascending) reach their threshold.
+    """Draw which candidates besides the observed keys (ascending) reach their threshold.
 
     They are not listed: how many do is binomial, which ones is uniform, and the excess over the
     threshold is exponential, the law of Laplace noise given that it reaches a threshold >= 0.

@@ -1,22 +1,26 @@
-"""Storage of selectors in the configuration of a privatizer and the files beside it."""
+"""Storage of selectors in the configuration of a privatizer and the files next to it."""
 
-import operator
-import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hf_dxprivacy.errors import ArtifactError, InvalidValueError
+from hf_dxprivacy.errors import ArtifactError
 from hf_dxprivacy.slots import low_transition
-from hf_dxprivacy.slots.low_transition import LowTransitionSelector
+from hf_dxprivacy.slots.low_transition import FOLDER, LowTransitionSelector
 from hf_dxprivacy.slots.span_selectors import NerSelector
 from hf_dxprivacy.slots.tags import TagColumnSelector
-from hf_dxprivacy.text.selector import ContentWordSelector, Selector, ShareSelector
+from hf_dxprivacy.text.selector import Combined, ContentWordSelector, Selector, ShareSelector
 
 # Everything that `save` may write.
 FILES = "selector/*"
 
-_FOLDER = "selector/{}"
+KINDS: dict[str, type[Selector]] = {
+    **dict.fromkeys("|&~", Combined),
+    "share": ShareSelector,
+    "content-words": ContentWordSelector,
+    "tag-column": TagColumnSelector,
+    "low-transition": LowTransitionSelector,
+    "ner": NerSelector,
+}
 
 
 def describe(selector: Selector) -> dict[str, Any]:
@@ -28,10 +32,9 @@ def describe(selector: Selector) -> dict[str, Any]:
     grams = _with_grams(selector)
 
     def described(part: Selector) -> dict[str, Any]:
-        if isinstance(part, LowTransitionSelector):
-            number = next(n for n, stored in enumerate(grams) if stored is part)
-            return {"kind": "low-transition", "parts": [], "folder": _FOLDER.format(number)}
-        return part.to_dict() | {"parts": [described(inner) for inner in part.parts]}
+        places = [FOLDER.format(number) for number, other in enumerate(grams) if other is part]
+        own = part.to_dict() | {"parts": [described(inner) for inner in part.parts]}
+        return own | ({"folder": places[0]} if places else {})
 
     return described(selector)
 
@@ -39,7 +42,7 @@ def describe(selector: Selector) -> dict[str, Any]:
 def save(selector: Selector, folder: Path) -> None:
     """Write the n-grams of a selector and its parts below a folder."""
     for number, part in enumerate(_with_grams(selector)):
-        part.save_pretrained(folder / _FOLDER.format(number))
+        part.save_pretrained(folder / FOLDER.format(number))
 
 
 def files(described: Any) -> list[str]:
@@ -66,8 +69,8 @@ def load(described: Any, folder: Path) -> Selector:
     """
     try:
         values = dict(described)
-        kind, parts = values.pop("kind"), [load(part, folder) for part in values.pop("parts")]
-        return _made(kind, parts, values, folder)
+        parts = [load(part, folder) for part in values.pop("parts")]
+        return KINDS[values["kind"]].from_dict(values, parts, folder)
     except (KeyError, TypeError) as error:
         raise ArtifactError(
             f"this version knows no such selector ({error!r}); the file was altered, or written by "
@@ -75,56 +78,6 @@ def load(described: Any, folder: Path) -> Selector:
         ) from error
 
 
-def require_public(selector: Selector) -> None:
-    """Require that every part is found from another machine too.
-
-    Raises:
-        InvalidValueError: If a model is in a local folder.
-    """
-    for part in _walk(selector):
-        if isinstance(part, NerSelector) and not part.is_public:
-            raise InvalidValueError(
-                f"the model {part.name!r}, which finds the slots, is not on the Hub, where others "
-                "could find it; push it and its tokenizer, and make the selector from there"
-            )
-
-
-def _walk(selector: Selector) -> list[Selector]:
-    return [selector, *(inner for part in selector.parts for inner in _walk(part))]
-
-
 def _with_grams(selector: Selector) -> list[LowTransitionSelector]:
-    return [part for part in _walk(selector) if isinstance(part, LowTransitionSelector)]
-
-
-def _made(kind: str, parts: list[Selector], values: dict[str, Any], folder: Path) -> Selector:
-    """Make a selector of a kind; `KeyError` or `TypeError` if it is none."""
-    if kind == "content-words":
-        words = values["stopwords"]
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise ArtifactError("expected the stop words of a selector to be a list of strings")
-    if kind == "low-transition":
-        name = values.pop("folder")
-        if values or not re.fullmatch(_FOLDER.format("[0-9]{1,4}"), name):
-            raise ArtifactError(f"expected a folder such as {_FOLDER.format(0)!r}, got {name!r}")
-        return LowTransitionSelector.from_pretrained(folder / name)
-    if kind == "ner":
-        digest, values["revision"] = values.pop("digest"), values.pop("commit")
-        selector = NerSelector(**values)
-        if selector.digest != digest:
-            raise ArtifactError(
-                f"the model in {values['model']!r} was changed since the privatizer was saved; it "
-                "may find other slots, so make a new privatizer"
-            )
-        return selector
-    return _MAKERS[kind](*parts, **values)
-
-
-_MAKERS: dict[str, Callable[..., Selector]] = {
-    "|": operator.or_,
-    "&": operator.and_,
-    "~": operator.invert,
-    "share": ShareSelector,
-    "content-words": ContentWordSelector,
-    "tag-column": TagColumnSelector,
-}
+    own = [selector] if isinstance(selector, LowTransitionSelector) else []
+    return own + [each for part in selector.parts for each in _with_grams(part)]

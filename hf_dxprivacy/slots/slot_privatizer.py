@@ -126,4 +126,4 @@ class SlotPrivatizer(DxPrivatizer):
 
     def _check_publishable(self, license: str | None) -> None:
         super()._check_publishable(license)
-        selector_storage.require_public(self.selector)
+        self.selector.require_public()

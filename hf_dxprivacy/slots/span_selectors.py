@@ -2,7 +2,7 @@
 
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 
 from hf_dxprivacy._runtime import in_worker, lazy_property, require
-from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError, require_at_least
+from hf_dxprivacy.errors import (
+    ArtifactError,
+    InvalidTypeError,
+    InvalidValueError,
+    require_at_least,
+)
 from hf_dxprivacy.guarantee import Disclosure
 from hf_dxprivacy.slots.tags import OUTSIDE, chosen_labels, selects
 from hf_dxprivacy.spaces.models import EXTRA, TransformersModel
@@ -35,7 +40,7 @@ _OVERLAP = 4
 class SpanSelector(Selector):
     """Selects the words that touch a span of characters which a function finds.
 
-    For Presidio and spaCy, which are loaded anew in every process, `hf_dxprivacy.integrations` has
+    For Presidio and spaCy, which are loaded again in every process, `hf_dxprivacy.integrations` has
     selectors of their own.
 
     Args:
@@ -257,6 +262,29 @@ class NerSelector(Selector):
             "labels": None if self.labels is None else list(self.labels),
             "window": self.window,
         }
+
+    @classmethod
+    def from_dict(
+        cls, values: Mapping[str, Any], parts: Sequence[Selector], folder: Path
+    ) -> Selector:
+        """See `Selector.from_dict`; also ArtifactError if the model is another one."""
+        given = dict(values)
+        digest, given["revision"] = given.pop("digest"), given.pop("commit")
+        selector = super().from_dict(given, parts, folder)
+        if isinstance(selector, NerSelector) and selector.digest != digest:
+            raise ArtifactError(
+                f"the model in {values['model']!r} was changed since the privatizer was saved; it "
+                "may find other slots, so make a new privatizer"
+            )
+        return selector
+
+    def require_public(self) -> None:
+        """See `Selector.require_public`: the model has to be on the Hub."""
+        if not self.is_public:
+            raise InvalidValueError(
+                f"the model {self.name!r}, which finds the slots, is not on the Hub, where others "
+                "could find it; push it and its tokenizer, and make the selector from there"
+            )
 
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
         """See `Selector.masks`."""

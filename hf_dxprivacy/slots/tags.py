@@ -1,4 +1,4 @@
-"""Selection by tags in a column beside the tokens, and the labels that tags stand for."""
+"""Selection by tags in a column next to the tokens, and the labels that tags stand for."""
 
 import logging
 import re

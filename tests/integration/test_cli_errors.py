@@ -18,7 +18,7 @@ import pytest
 from hf_dxprivacy.cli import arguments, privatize
 from hf_dxprivacy.cli.main import VERBS, main, parser_of
 from hf_dxprivacy.evaluation.peer_candidates import PEERS
-from hf_dxprivacy.files import readers
+from hf_dxprivacy.files import readers, source
 from hf_dxprivacy.mechanisms import MECHANISMS
 from hf_dxprivacy.spaces import EmbeddingSpace
 
@@ -358,7 +358,7 @@ def test_the_choices_in_the_help_are_those_of_the_library() -> None:
     assert set(arguments.MECHANISMS) == set(MECHANISMS)
     assert arguments.PEERS == (*PEERS,)
     assert set(arguments.OPTIONS) == {o for m in MECHANISMS.values() for o in m.options}
-    assert set(privatize.FORMATS) == set(readers.ENDINGS.values())
+    assert set(privatize.FORMATS) == set(source.ENDINGS.values())
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -491,10 +491,10 @@ def test_keys_of_json_lines_do_not_fill_the_memory(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     row = '{{"text": "a", "{}{}": 1}}\n'
     path.write_text("".join(row.format("k" * 500, i) for i in range(20_000)))
-    columns = readers.Columns(("text",), ("text",))
+    columns = source.Columns(("text",), ("text",))
     tracemalloc.start()
     try:
-        with readers.open_reader(readers.find_input(str(path)), columns) as reader:
+        with readers.open_reader(source.find_input(str(path)), columns) as reader:
             for _ in reader.batches(100):
                 pass
         _, peak = tracemalloc.get_traced_memory()

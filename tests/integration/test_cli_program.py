@@ -188,7 +188,13 @@ def running(folder: Path, request: pytest.FixtureRequest) -> Iterator["subproces
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGQUIT, 131)]
+    ("number", "code"),
+    [
+        (signal.SIGINT, 130),
+        (signal.SIGTERM, 143),
+        (signal.SIGQUIT, 131),
+        (signal.SIGHUP, 129),
+    ],
 )
 def test_interruption_leaves_nothing_behind(
     folder: Path, running: "subprocess.Popen[str]", number: int, code: int

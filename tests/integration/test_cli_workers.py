@@ -10,8 +10,10 @@ import pytest
 
 from hf_dxprivacy.cli.main import main
 from hf_dxprivacy.errors import DxPrivacyError
-from hf_dxprivacy.files.job import _received, privatize_rows
-from hf_dxprivacy.files.readers import Columns, find_input, open_reader
+from hf_dxprivacy.files.job import privatize_rows
+from hf_dxprivacy.files.processes import received
+from hf_dxprivacy.files.readers import open_reader
+from hf_dxprivacy.files.source import Columns, find_input
 from hf_dxprivacy.mechanisms import MECHANISMS
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace
@@ -122,4 +124,4 @@ def test_a_worker_that_ends_within_a_message() -> None:
     os.write(theirs.fileno(), struct.pack("!i", 100) + b"part")
     theirs.close()
     with pytest.raises(DxPrivacyError, match="a worker process ended before its time"):
-        _received(ours)
+        received(ours)

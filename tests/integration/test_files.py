@@ -17,15 +17,8 @@ import pytest
 from hf_dxprivacy.errors import InvalidTypeError, InvalidValueError
 from hf_dxprivacy.files import text_rows
 from hf_dxprivacy.files.job import privatize_rows
-from hf_dxprivacy.files.readers import (
-    BATCH_BYTES,
-    Columns,
-    Input,
-    Reader,
-    find_input,
-    open_reader,
-    read_stream,
-)
+from hf_dxprivacy.files.readers import BATCH_BYTES, Reader, open_reader, read_stream
+from hf_dxprivacy.files.source import Columns, Input, find_input
 from hf_dxprivacy.files.writers import replacing, write_rows
 from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 from hf_dxprivacy.spaces import EmbeddingSpace

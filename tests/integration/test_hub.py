@@ -25,6 +25,7 @@ from hf_dxprivacy.errors import (
     InvalidValueError,
 )
 from hf_dxprivacy.files import readers
+from hf_dxprivacy.files.source import Columns, find_input
 from hf_dxprivacy.spaces import space_artifact
 from hub_server import Fault, HubServer, transfers
 from hub_server.messages import Answer
@@ -295,8 +296,8 @@ def test_a_hub_that_cannot_be_reached_is_asked_once(
     monkeypatch.setattr("time.sleep", waited.append)
     with pytest.raises(HubError, match=r"'config.json': not in the cache, .* cannot be reached"):
         EmbeddingSpace.from_pretrained(SPACE, cache_dir=tmp_path)
-    source = readers.find_input("me/data")
-    columns = readers.Columns(("text",), ("text",))
+    source = find_input("me/data")
+    columns = Columns(("text",), ("text",))
     with (
         pytest.raises(InvalidValueError, match=r"ConnectionError: .* cannot be reached"),
         readers.open_reader(source, columns),

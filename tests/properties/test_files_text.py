@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hf_dxprivacy.errors import InvalidValueError
-from hf_dxprivacy.files.readers import Columns, find_input, open_reader
+from hf_dxprivacy.files.readers import open_reader
+from hf_dxprivacy.files.source import Columns, find_input
 from hf_dxprivacy.files.writers import write_rows
 
 here = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -20,7 +20,7 @@ import hf_dxprivacy.text
 from hf_dxprivacy import DxPrivatizer, SentencePrivatizer
 from hf_dxprivacy.errors import DxPrivacyError, describe_columns
 from hf_dxprivacy.evaluation.attribution import _grams
-from hf_dxprivacy.files.readers import Columns, Input
+from hf_dxprivacy.files.source import Columns, Input
 from hf_dxprivacy.files.text_rows import Lines, read_delimited, read_jsonl, read_txt
 from hf_dxprivacy.hub.cards import code, plain, slug
 from hf_dxprivacy.privatizers.nested import TextPath
