@@ -438,6 +438,6 @@ ATTACKS: dict[str, tuple[_Declare, Callable[[argparse.Namespace], None]]] = {
     "attribution": (_attribution_arguments, attribution),
     "membership": (_membership_arguments, membership),
     "users": (_users_arguments, users),
-    "reconstruction_attack": (_reconstruction_arguments, reconstruction),
+    "reconstruction": (_reconstruction_arguments, reconstruction),
     "guarantee": (_guarantee_arguments, guarantee),
 }

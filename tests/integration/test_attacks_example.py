@@ -38,7 +38,7 @@ OPTIONS = {
     "attribution": ("--known_released", "--words_only", "--every", "2"),
     "membership": ("--repeats", "1", "--rows", "40"),
     "users": ("--repeats", "1", "--texts", "2"),
-    "reconstruction_attack": ("--words", "30", "--draws", "20"),
+    "reconstruction": ("--words", "30", "--draws", "20"),
 }
 
 
