@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from inspect import cleandoc
-from itertools import chain
 from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
@@ -64,23 +63,21 @@ class UsageError(Exception):
     """The arguments do not go together, or one is out of range."""
 
 
-def adder(group: Any) -> Add:
-    """Return what declares arguments in a group, as `add(name, value, about, kind, **settings)`.
+def add_to(
+    group: Any, name: str, value: Any, about: str, kind: Any = None, **settings: Any
+) -> None:
+    """Declare an argument in a group.
 
     A value is what help names it, the values that it may be, or None if the argument has none; its
     kind is what reads it.
     """
-
-    def add(name: str, value: Any, about: str, kind: Any = None, **settings: Any) -> None:
-        if value is None:
-            settings.setdefault("action", "store_true")
-        elif isinstance(value, str):
-            settings |= {"metavar": value, "type": kind}
-        else:
-            settings["choices"] = value
-        group.add_argument(name, help=about, **settings)
-
-    return add
+    if value is None:
+        settings.setdefault("action", "store_true")
+    elif isinstance(value, str):
+        settings |= {"metavar": value, "type": kind}
+    else:
+        settings["choices"] = value
+    group.add_argument(name, help=about, **settings)
 
 
 class Parser(argparse.ArgumentParser):
@@ -103,15 +100,15 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog, formatter_class=Layout, add_help=False, **settings)
         self.description, self.epilog = "\n".join(lines[:end]), "\n".join(lines[end:])
         self._positionals.title = "arguments"
-        self.add = adder(self)
+        self.add: Add = partial(add_to, self)
         self._common = self.add_argument_group("in every verb")
         self._common.add_argument("-h", "--help", action="help", help="show this help")
         about = "show where in the program an error arose"
-        adder(self._common)("--debug", None, about, default=argparse.SUPPRESS)
+        add_to(self._common, "--debug", None, about, default=argparse.SUPPRESS)
 
     def under(self, heading: str) -> Add:
         """Return what declares options under a heading."""
-        return adder(self.add_argument_group(heading))
+        return partial(add_to, self.add_argument_group(heading))
 
     def format_help(self) -> str:
         """Return the help; what all verbs share comes last."""
@@ -235,6 +232,9 @@ def at_least(bound: int) -> Callable[[str], Any]:
     return number(int, f"a whole number >= {bound}", lambda value: value >= bound)
 
 
+natural, whole = at_least(0), at_least(1)
+
+
 def add_space(add: Add) -> None:
     """Declare --space."""
     about = "a built-in space, a folder that holds one, or a repository on the Hub (%(default)s)"
@@ -303,7 +303,7 @@ def check_places(args: argparse.Namespace, places: Mapping[str, Path]) -> None:
     if len({path.resolve() for path in places.values()}) < len(places):
         raise UsageError(f"--{' and --'.join(places)} are the same file; name another one")
     others = [value for name, value in vars(args).items() if name not in places]
-    others = [*chain.from_iterable(v if isinstance(v, list) else [v] for v in others)]
+    others = [each for value in others for each in (value if type(value) is list else [value])]
     named = [other for other in others if isinstance(other, (str, Path)) and isfile(other)]
     for path in places.values():
         if path.exists() and any(map(path.samefile, named)):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_dxprivacy.cli.arguments import Parser, UsageError, at_least, usage
+from hf_dxprivacy.cli.arguments import Parser, UsageError, usage, whole
 from hf_dxprivacy.cli.terminal import PROGRAM, say, seconds
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 
@@ -69,7 +69,7 @@ def convert_arguments(parser: Parser) -> None:
     add("--output", "FOLDER", "the folder to make", Path, required=True)
     add("--overwrite", None, OVERWRITE)
     about = "read the first N words only, which are usually the most frequent"
-    add("--limit", "N", about, at_least(1))
+    add("--limit", "N", about, whole)
     about = "poincare is for points inside the unit ball (%(default)s)"
     add("--metric", ("euclidean", "poincare"), about, default="euclidean")
     about = 'build a tree too, for "hierarchical" (average, if no method is given)'

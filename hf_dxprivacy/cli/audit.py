@@ -21,12 +21,14 @@ from hf_dxprivacy.cli.arguments import (
     check_outputs,
     given_options,
     load_space,
+    natural,
     put,
     read_input,
     require_epsilon,
     say_done,
     share,
     usage,
+    whole,
 )
 from hf_dxprivacy.cli.terminal import progress, say
 from hf_dxprivacy.errors import InvalidValueError
@@ -52,7 +54,7 @@ def audit_arguments(parser: Parser) -> None:
         files = "" if name == "guarantee" else "ORIGINAL RELEASED ... "
         attack.usage = f"%(prog)s {files}[options]"
         declare(attack)
-        attack.add("--seed", "N", "of the attacker", at_least(0))
+        attack.add("--seed", "N", "of the attacker", natural)
 
 
 def audit(args: argparse.Namespace) -> None:
@@ -110,7 +112,7 @@ def _attribution_arguments(parser: Parser) -> None:
     add("--known", "SHARE", about, share, default=0.5)
     about = "the attacker knows those rows as they were released, not as they were written"
     add("--known-released", None, about)
-    add("--subsets", "K", "of features (%(default)s)", at_least(1), default=100)
+    add("--subsets", "K", "of features (%(default)s)", whole, default=100)
     about = "least share of wins for which an author is named (%(default)s)"
     add("--threshold", "S", about, float, default=0.9)
 
@@ -150,7 +152,7 @@ def attribution(args: argparse.Namespace) -> None:
 def _membership_arguments(parser: Parser) -> None:
     add = _add_data(parser)
     add("--label-column", "NAME", "(%(default)s)", default="label")
-    add("--repeats", "N", "random splits (%(default)s)", at_least(1), default=5)
+    add("--repeats", "N", "random splits (%(default)s)", whole, default=5)
 
 
 def membership(args: argparse.Namespace) -> None:
@@ -168,7 +170,7 @@ def membership(args: argparse.Namespace) -> None:
 def _users_arguments(parser: Parser) -> None:
     add = _add_data(parser)
     add("--user-column", "NAME", "(%(default)s)", default="user")
-    add("--repeats", "N", "random splits (%(default)s)", at_least(1), default=3)
+    add("--repeats", "N", "random splits (%(default)s)", whole, default=3)
     about = "words that the language model knows (%(default)s)"
     add("--vocabulary", "N", about, at_least(2), default=2000)
 
@@ -221,7 +223,7 @@ def _reconstruction_arguments(parser: Parser) -> None:
     )
     add("--prior", "FILE", about)
     about = f"the adversary guesses among the N most frequent words (all; {DRAWN_WORDS} by draws)"
-    add("--words", "N", about, at_least(1))
+    add("--words", "N", about, whole)
     about = "draws from each word, to learn laws that are not known exactly (%(default)s)"
     add("--draws", "N", about, at_least(2), default=200)
     about = "the adversary also knows which words follow each other in the text of --prior"
@@ -356,7 +358,7 @@ def _guarantee_arguments(parser: Parser) -> None:
     add = parser.under("how")
     add("--inputs", "N", "words compared (all if exact, else 200)", at_least(2))
     about = "words drawn where the law is not known exactly (%(default)s)"
-    add("--draws", "N", about, at_least(1), default=1_000_000)
+    add("--draws", "N", about, whole, default=1_000_000)
     add("--alpha", "P", "false-alarm rate of the draws (%(default)s)", share, default=0.001)
     add("--output", "FILE", "write what was found as JSON", Path)
     add("--overwrite", None, "replace FILE if it exists")

@@ -13,10 +13,10 @@ from hf_dxprivacy.cli.arguments import (
     add_mechanism,
     add_outputs,
     an_epsilon,
-    at_least,
     check_outputs,
     load_space,
     local_epsilon,
+    natural,
     number,
     put,
     put_table,
@@ -24,6 +24,7 @@ from hf_dxprivacy.cli.arguments import (
     say_done,
     share,
     usage,
+    whole,
 )
 from hf_dxprivacy.cli.terminal import PROGRAM, say
 from hf_dxprivacy.errors import InvalidValueError
@@ -53,11 +54,11 @@ def calibrate_arguments(parser: Parser) -> None:
     add("--epsilon", "E", "values to look at", an_epsilon, nargs="+")
     add_local_epsilon(add, nargs="+")
     add("--max-nw", "P", "target: no word stays more often", share)
-    add("--min-sw", "N", "target: no word becomes one of fewer", at_least(1))
+    add("--min-sw", "N", "target: no word becomes one of fewer", whole)
     add = parser.under("how it runs")
-    add("--words", "N", "words looked at (%(default)s)", at_least(1), default=500)
-    add("--runs", "N", "draws of a word (%(default)s)", at_least(1), default=1000)
-    add("--seed", "N", "of the choice of words and of the draws", at_least(0))
+    add("--words", "N", "words looked at (%(default)s)", whole, default=500)
+    add("--runs", "N", "draws of a word (%(default)s)", whole, default=1000)
+    add("--seed", "N", "of the choice of words and of the draws", natural)
     about = "all figures: .csv, .json or .parquet"
     add_outputs(add, about, "--report", "a page with pictures, one HTML file")
 

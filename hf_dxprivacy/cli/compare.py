@@ -12,12 +12,13 @@ from hf_dxprivacy.cli.arguments import (
     add_outputs,
     add_space,
     an_epsilon,
-    at_least,
     check_outputs,
+    natural,
     put,
     put_table,
     read_input,
     say_done,
+    whole,
 )
 from hf_dxprivacy.cli.terminal import PROGRAM, say
 
@@ -51,10 +52,10 @@ def compare_arguments(parser: Parser) -> None:
     about = "classifier: vectors (averaged), tfidf, or a model to fine-tune (vectors)"
     add("--model", "NAME", about)
     add("--encoder", "NAME", "a model of transformers, for the similarity of texts")
-    add("--sample", "N", "rows looked at (5000; 1000 with --quick)", at_least(1))
+    add("--sample", "N", "rows looked at (5000; 1000 with --quick)", whole)
     add("--quick", None, "look at less; about a minute for 1,000 rows")
-    add("--releases", "N", "of each (%(default)s)", at_least(1), default=1)
-    add("--seed", "N", "makes sample, noise and attackers the same", at_least(0))
+    add("--releases", "N", "of each (%(default)s)", whole, default=1)
+    add("--seed", "N", "makes sample, noise and attackers the same", natural)
     about = "keep what is done there, and go on from there; it is as private as the texts"
     add("--resume", "FOLDER", about)
 

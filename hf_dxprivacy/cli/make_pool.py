@@ -10,8 +10,8 @@ from hf_dxprivacy.cli.arguments import (
     FORMATS,
     Parser,
     UsageError,
-    at_least,
     usage,
+    whole,
 )
 from hf_dxprivacy.cli.artifacts import LICENSE, METHODS, OVERWRITE, check_folder, save_measured
 from hf_dxprivacy.cli.terminal import say, seconds
@@ -42,10 +42,10 @@ def pool_arguments(parser: Parser) -> None:
     )
     add("--encoder", "NAME", about, default="english")
     about = "components that are kept of its vectors, at most (%(default)s)"
-    add("--dimensions", "N", about, at_least(1), default=64)
+    add("--dimensions", "N", about, whole, default=64)
     about = "how the tree is built; large pools by parts (%(default)s)"
     add("--method", METHODS, about, default="ward")
-    add("--limit", "N", "take the first N sentences only", at_least(1))
+    add("--limit", "N", "take the first N sentences only", whole)
     about = "column of public labels of the texts, such as their topic, kept with each sentence"
     add("--label-column", "NAME", about)
     about = "with labels: the components that they depend on, not the principal ones (extra audit)"

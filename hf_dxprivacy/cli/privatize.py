@@ -8,26 +8,29 @@ import re
 import shlex
 import sys
 from contextlib import nullcontext
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_dxprivacy.cli.arguments import (
     FORMATS,
+    Add,
     Parser,
     UsageError,
     add_local_epsilon,
     add_mechanism,
     add_space,
-    adder,
+    add_to,
     an_epsilon,
-    at_least,
     check_places,
     given_options,
     load_space,
+    natural,
     put,
     require_epsilon,
     usage,
+    whole,
     without_mechanism,
     word_list,
 )
@@ -88,8 +91,8 @@ def privatize_arguments(parser: Parser) -> None:
     add("--report", "PATH", about, nargs="?", const="")
     _add_privacy_arguments(parser)
     add = parser.under("how it runs")
-    add("--batch-size", "N", "rows at once (%(default)s)", at_least(1), default=1000)
-    add("--num-proc", "N", "processes (%(default)s)", at_least(1), default=1)
+    add("--batch-size", "N", "rows at once (%(default)s)", whole, default=1000)
+    add("--num-proc", "N", "processes (%(default)s)", whole, default=1)
     about = "where to compare entries: cpu, or cuda or cuda:1 for a GPU, with torch (%(default)s)"
     add("--device", "NAME", about, default="cpu")
     add("--quiet", None, "print warnings and errors only")
@@ -97,7 +100,8 @@ def privatize_arguments(parser: Parser) -> None:
 
 def _add_privacy_arguments(parser: Parser) -> None:
     group = parser.add_argument_group("privacy")
-    add, one = adder(group), adder(group.add_mutually_exclusive_group())
+    add: Add = partial(add_to, group)
+    one = partial(add_to, group.add_mutually_exclusive_group())
     add_mechanism(parser, add, "required for words, where each has its own guarantee")
     add("--epsilon", "E", "required, above zero; see below", an_epsilon)
     add_local_epsilon(add)
@@ -117,7 +121,7 @@ def _add_privacy_arguments(parser: Parser) -> None:
         "make the result reproducible, for experiments; the seed undoes the noise: keep it secret. "
         "Others see N in the list of processes, and your shell keeps it"
     )
-    one("--seed", "N", about, at_least(0))
+    one("--seed", "N", about, natural)
     about = f"the file that holds N, so that it is not seen; ${SEED_VARIABLE} does the same"
     one("--seed-file", "PATH", about, Path)
     add = parser.under("with a pool of sentences")

@@ -4,7 +4,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_dxprivacy.cli.arguments import Parser, UsageError, at_least, positive, usage, word_list
+from hf_dxprivacy.cli.arguments import (
+    Parser,
+    UsageError,
+    natural,
+    positive,
+    usage,
+    whole,
+    word_list,
+)
 from hf_dxprivacy.cli.artifacts import OVERWRITE, check_folder, save_measured
 from hf_dxprivacy.cli.terminal import say, seconds
 
@@ -33,25 +41,25 @@ def train_poincare_arguments(parser: Parser) -> None:
     add("--largest-component", None, about)
     add = parser.under("which relations of webisadb and counts")
     add("--vocabulary", "SPACE|FILE", "words that relations are between")
-    add("--min-frequency", "N", "(%(default)s)", at_least(0), default=10)
-    add("--min-links", "N", "(%(default)s)", at_least(0), default=3)
+    add("--min-frequency", "N", "(%(default)s)", natural, default=10)
+    add("--min-links", "N", "(%(default)s)", natural, default=3)
     for name in ("--stopwords", "--offensive"):
         add(name, "english|none|FILE", "words to leave out (%(default)s)", default="english")
     about = "take phrases as they are, only the head of a class, or the head of both (%(default)s)"
     add("--phrases", ("whole", "class", "head"), about, default="whole")
-    add("--max-classes", "N", "the most frequent of each word (all)", at_least(1))
+    add("--max-classes", "N", "the most frequent of each word (all)", whole)
     add("--acyclic", None, "leave out what contradicts more frequent pairs")
     add("--work", "FOLDER", "where reading goes on after an interruption")
     add = parser.under("training")
-    add("--dim", "N", "dimensions (%(default)s)", at_least(1), default=10)
-    add("--epochs", "N", "passes over the relations (100 to 600)", at_least(1))
+    add("--dim", "N", "dimensions (%(default)s)", whole, default=10)
+    add("--epochs", "N", "passes over the relations (100 to 600)", whole)
     about = "passes after them that look at the nearest nodes of each (0)"
-    add("--refinement", "N", about, at_least(0))
-    add("--negatives", "N", "negative samples for each node", at_least(1))
+    add("--refinement", "N", about, natural)
+    add("--negatives", "N", "negative samples for each node", whole)
     add("--learning-rate", "X", "length of a step", positive)
     add("--sharpness", "X", "factor on distances in the loss", positive)
-    add("--seed", "N", "of start, order and negatives", at_least(0))
-    add("--threads", "N", "1 is reproducible; by default all", at_least(1))
+    add("--seed", "N", "of start, order and negatives", natural)
+    add("--threads", "N", "1 is reproducible; by default all", whole)
     add("--device", "NAME", "train with torch, for example on cuda")
     add("--checkpoint", "FILE", "kept up to date; training goes on from it")
 
