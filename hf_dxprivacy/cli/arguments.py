@@ -4,26 +4,34 @@ import argparse
 import math
 import re
 import sys
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
-from os.path import exists
+from functools import partial
+from inspect import cleandoc
+from os.path import isfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
-from hf_dxprivacy.cli.terminal import PROGRAM, Layout, paint_help, say
+from hf_dxprivacy.cli.terminal import PROGRAM, Layout, paint_help, say, seconds
 from hf_dxprivacy.errors import ArtifactError, InvalidTypeError, InvalidValueError, did_you_mean
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from hf_dxprivacy.spaces import EmbeddingSpace
 
-Add = Callable[..., argparse.Action]
+Write = Callable[[BinaryIO], object]
+Add = Callable[..., None]
 
-# Spelled out, so that help needs not load the mechanisms; a test compares them.
-MECHANISMS = ("hierarchical", "calibrated", "tem", "laplace", "mahalanobis", "hyperbolic", "krr")
+# What help names without loading it; a test compares it with what there is. The mechanisms, and the
+# ε at which about one word of three of the space "english" stays:
+MECHANISMS = {
+    **{"hierarchical": 1.5, "calibrated": 7.0, "tem": 9.0},
+    **{"laplace": 20.0, "mahalanobis": 21.0, "hyperbolic": None, "krr": 10.0},
+}
 # Of other papers, to be compared with.
 PEERS = ("santext", "vickrey", "diffractor", "custext", "syntf", "truncated-gumbel")
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "lam": (float, "X", "mahalanobis: 0 is the Euclidean norm, at most 1"),
     "beta": (float, "X", "calibrated, tem: weight of far words"),
@@ -42,21 +50,34 @@ OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "resample_neighbours": (int, "K", "with --resample: i at most (100)"),
 }
 
-# Names that other programs have for an option.
-_MEANT = dict.fromkeys(("--workers", "--jobs", "--processes", "--threads", "-j"), "num-proc")
-
-# Names of the literature that no spelling brings near to ours.
-_SYNONYMS = {"madlib": "laplace", "exponential": "tem", "rr": "krr", "cluster": "hierarchical"}
-
-# The ε at which about one word of three of the space "english" stays; a test measures them.
-STARTS = {
-    **{"hierarchical": 1.5, "calibrated": 7, "tem": 9},
-    **{"laplace": 20, "mahalanobis": 21, "krr": 10},
+# What others call an option or a mechanism, where no spelling brings it near to ours.
+_MEANT = {
+    **dict.fromkeys(("--workers", "--jobs", "--processes", "--threads", "-j"), "num-proc"),
+    **{"madlib": "laplace", "exponential": "tem", "rr": "krr", "cluster": "hierarchical"},
 }
+
+OVERWRITE = "replace the files if they exist"
 
 
 class UsageError(Exception):
     """The arguments do not go together, or one is out of range."""
+
+
+def add_to(
+    group: Any, name: str, value: Any, about: str, kind: Any = None, **settings: Any
+) -> None:
+    """Declare an argument in a group.
+
+    A value is what help names it, the values that it may be, or None if the argument has none; its
+    kind is what reads it.
+    """
+    if value is None:
+        settings.setdefault("action", "store_true")
+    elif isinstance(value, str):
+        settings |= {"metavar": value, "type": kind}
+    else:
+        settings["choices"] = value
+    group.add_argument(name, help=about, **settings)
 
 
 class Parser(argparse.ArgumentParser):
@@ -70,28 +91,24 @@ class Parser(argparse.ArgumentParser):
         **settings: Those of `argparse.ArgumentParser`.
     """
 
-    def __init__(self, prog: str, function: Callable[..., None], **settings: Any) -> None:
-        head, _, rest = (function.__doc__ or "").partition("\n")
-        lines = [head, *textwrap.dedent(rest).rstrip().splitlines()]
-        examples = [at for at, line in enumerate(lines) if line.startswith("  ")]
-        end = examples[-1] + 1 if examples else len(lines)
+    def __init__(self, prog: str, function: Callable[..., object], **settings: Any) -> None:
+        lines = cleandoc(function.__doc__ or "").splitlines()
+        examples = [at for at, line in enumerate(lines, 1) if line.startswith("  ")]
+        end = examples[-1] if examples else len(lines)
         if sys.version_info >= (3, 14):
             settings["color"] = False  # ours are the same in every version
-        super().__init__(
-            prog,
-            description="\n".join(lines[:end]),
-            epilog="\n".join(lines[end:]),
-            formatter_class=Layout,
-            add_help=False,
-            **settings,
-        )
+        super().__init__(prog, formatter_class=Layout, add_help=False, **settings)
+        self.description, self.epilog = "\n".join(lines[:end]), "\n".join(lines[end:])
         self._positionals.title = "arguments"
+        self.add: Add = partial(add_to, self)
         self._common = self.add_argument_group("in every verb")
         self._common.add_argument("-h", "--help", action="help", help="show this help")
         about = "show where in the program an error arose"
-        self._common.add_argument(
-            "--debug", action="store_true", default=argparse.SUPPRESS, help=about
-        )
+        add_to(self._common, "--debug", None, about, default=argparse.SUPPRESS)
+
+    def under(self, heading: str) -> Add:
+        """Return what declares options under a heading."""
+        return partial(add_to, self.add_argument_group(heading))
 
     def format_help(self) -> str:
         """Return the help; what all verbs share comes last."""
@@ -103,34 +120,17 @@ class Parser(argparse.ArgumentParser):
         stream = file or sys.stdout
         stream.write(paint_help(self.format_help(), stream))
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse arguments; a mistaken option is named before one that is missing."""
-        found = super().parse_args(args, namespace)
-        given = vars(found)
-        if given.get("local_epsilon") is not None and given["epsilon"] is not None:
-            self.error("--local-epsilon finds the epsilon; give one of the two")
-        if missing := _missing(given):
-            self.error(missing)
-        return found
-
     def error(self, message: str) -> NoReturn:
         """Print usage and message with near matches, and exit with 2."""
         if found := re.search(r"unrecognized arguments: ([^\s=]+)", message):
-            message += (
-                f"; did you mean '--{_MEANT[found[1]]}'?"
-                if f"--{_MEANT.get(found[1])}" in self._option_string_actions
-                # Without the dashes, by which all options are alike.
-                else did_you_mean(
-                    found[1].lstrip("-"), [name.lstrip("-") for name in self._option_string_actions]
-                ).replace("'", "'--", 1)
-                if found[1].startswith("-")
-                else "; repeat an option to give it another value, and quote a value with spaces"
-            )
+            given, names = found[1], [name.lstrip("-") for name in self._option_string_actions]
+            # Without the dashes, by which all options are alike.
+            near = _meant(given, names) or did_you_mean(given.lstrip("-"), names)
+            more = "; repeat an option to give it another value, and quote a value with spaces"
+            message += near.replace("'", "'--", 1) if given.startswith("-") else more
         elif found := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message):
             choices = [choice.strip(" '") for choice in found[2].split(",")]
-            synonym = _SYNONYMS.get(found[1].lower(), "")
-            near = did_you_mean(found[1], choices)
-            message += f"; did you mean {synonym!r}?" if synonym in choices else near
+            message += _meant(found[1], choices) or did_you_mean(found[1], choices)
         elif "required" in message:
             message += f"; '{self.prog} --help' explains them"
         self.print_usage(sys.stderr)
@@ -138,14 +138,26 @@ class Parser(argparse.ArgumentParser):
         self.exit(2)
 
 
-def _missing(given: dict[str, Any]) -> str | None:
-    """Say which of the mechanism and ε is missing, why, and what to begin with."""
-    mechanism = given.get("mechanism", "")
-    bounded = given.get("epsilon", ()) is not None or given.get("local_epsilon") is not None
+def _meant(given: str, choices: Sequence[str]) -> str:
+    meant = _MEANT.get(given.lower())
+    return f"; did you mean {meant!r}?" if meant in choices else ""
+
+
+def require_epsilon(args: argparse.Namespace, *, over_pool: bool = False) -> None:
+    """Require epsilon, and a mechanism, both of which have no default.
+
+    Raises:
+        UsageError: Says why, and what to begin with.
+    """
+    local = vars(args).get("local_epsilon")
+    if local is not None and args.epsilon is not None:
+        raise UsageError("--local-epsilon finds the epsilon; give one of the two")
+    bounded = local is not None or args.epsilon is not None
     # Over a pool, which only `privatize` can tell, there is a default.
-    if mechanism is None and "unit" not in given:
-        return without_mechanism("" if bounded else " and --epsilon")
-    return None if bounded else _without_epsilon(mechanism, given["space"])
+    if args.mechanism is None and not over_pool:
+        raise UsageError(without_mechanism("" if bounded else " and --epsilon"))
+    if not bounded:
+        raise UsageError(_without_epsilon(args.mechanism, args.space))
 
 
 def without_mechanism(more: str = "") -> str:
@@ -160,7 +172,7 @@ def without_mechanism(more: str = "") -> str:
 
 def _without_epsilon(mechanism: str | None, space: str) -> str:
     named = mechanism or "hierarchical"
-    start = STARTS.get(named)
+    start = MECHANISMS[named]
     grid = (start / 1.5, start, start * 1.5) if start else (2, 4, 8, 16, 32)
     of_pool = "; with a pool of sentences begin with --local-epsilon 12" * (mechanism is None)
     begin = (
@@ -220,10 +232,13 @@ def at_least(bound: int) -> Callable[[str], Any]:
     return number(int, f"a whole number >= {bound}", lambda value: value >= bound)
 
 
+natural, whole = at_least(0), at_least(1)
+
+
 def add_space(add: Add) -> None:
     """Declare --space."""
     about = "a built-in space, a folder that holds one, or a repository on the Hub (%(default)s)"
-    add("--space", default="english", metavar="NAME", help=about)
+    add("--space", "NAME", about, default="english")
 
 
 def add_local_epsilon(add: Add, **settings: Any) -> None:
@@ -232,18 +247,25 @@ def add_local_epsilon(add: Add, **settings: Any) -> None:
         "instead of --epsilon: the largest epsilon at which no output is more than e^L times as "
         "likely from any input than from any other (pure local DP)"
     )
-    add("--local-epsilon", type=positive, metavar="L", help=about, **settings)
+    add("--local-epsilon", "L", about, positive, **settings)
 
 
 def add_mechanism(
-    parser: argparse.ArgumentParser, add: Add, about: str = "required; each has its own guarantee"
+    parser: Parser, add: Add, about: str = "required; each has its own guarantee"
 ) -> None:
-    """Declare --mechanism, and the options of all mechanisms in a group of their own."""
+    """Declare --mechanism, and the options of all mechanisms under a heading of their own."""
     about += ": " + ", ".join(MECHANISMS)
-    add("--mechanism", choices=MECHANISMS, metavar="NAME", help=about)
-    add = parser.add_argument_group("of some mechanisms").add_argument
+    add("--mechanism", "NAME", about, choices=MECHANISMS)
+    add = parser.under("of some mechanisms")
     for name, (kind, metavar, about) in OPTIONS.items():
-        add(f"--{name.replace('_', '-')}", type=kind, metavar=metavar, help=about)
+        add(f"--{name.replace('_', '-')}", metavar, about, kind)
+
+
+def add_outputs(add: Add, table: str, drawn: str, picture: str) -> None:
+    """Declare --output, what draws a picture, and --overwrite."""
+    add("--output", "FILE", table, Path)
+    add(drawn, "FILE", picture, Path)
+    add("--overwrite", None, OVERWRITE)
 
 
 def check_outputs(
@@ -252,30 +274,76 @@ def check_outputs(
     """Check the files that --output and the option of a picture name, before anything takes long.
 
     Raises:
-        UsageError: If a name has another ending than those of its option, both are the same, or
-            it is a file that any other argument names.
+        UsageError: If a name has another ending than those of its option, or a file cannot be put
+            there.
         MissingExtraError: If a picture is asked for and nothing draws it.
     """
     from hf_dxprivacy._runtime import require
-    from hf_dxprivacy.files.writers import check_output
 
     given = {name: vars(args)[name] for name in ("output", drawn) if vars(args).get(name)}
     for name, path in given.items():
         if path.suffix not in endings.get(name, (path.suffix,)):
             known = ", ".join(endings[name])
             raise UsageError(f"{path}: expected a name that ends in {known} (--{name})")
-    if len({*given.values()}) < len(given):
-        raise UsageError(f"--output and --{drawn} are the same file; name another one")
-    others = [value for name, value in vars(args).items() if name not in given]
-    for path in filter(Path.exists, given.values()):
-        for other in chain.from_iterable(v if isinstance(v, list) else [v] for v in others):
-            if isinstance(other, (str, Path)) and exists(other) and path.samefile(other):
-                raise UsageError(f"{path} is read, and never overwritten; name another file")
     if drawn in given:
         require("matplotlib", "report")
     with usage():
-        for path in given.values():
-            check_output(path, args.overwrite)
+        check_places(args, given)
+
+
+def check_places(args: argparse.Namespace, places: Mapping[str, Path]) -> None:
+    """Check that files can be put in the places that some arguments name.
+
+    Raises:
+        UsageError: If two are the same, or one is a file that another argument names.
+        InvalidValueError: If there is no such folder, or the file exists and may not.
+    """
+    from hf_dxprivacy.files.writers import check_output
+
+    if len({path.resolve() for path in places.values()}) < len(places):
+        raise UsageError(f"--{' and --'.join(places)} are the same file; name another one")
+    others = [value for name, value in vars(args).items() if name not in places]
+    others = [each for value in others for each in (value if type(value) is list else [value])]
+    named = [other for other in others if isinstance(other, (str, Path)) and isfile(other)]
+    for path in places.values():
+        if path.exists() and any(map(path.samefile, named)):
+            raise UsageError(f"{path} is read, and never overwritten; name another file")
+        check_output(path, args.overwrite)
+
+
+def put(args: argparse.Namespace, path: Path | None, content: str | Write) -> None:
+    """Write a text to a file that was asked for, or what a function writes."""
+    from hf_dxprivacy.files.writers import replacing
+
+    if path:
+        with replacing(path, overwrite=args.overwrite) as file:
+            file.write(content.encode()) if isinstance(content, str) else content(file)
+
+
+def put_table(frame: "pd.DataFrame", ending: str) -> Write:
+    """Return what writes a table in the format of an ending."""
+    writers: dict[str, Write] = {
+        ".csv": partial(frame.to_csv, index=False),
+        ".json": partial(frame.to_json, orient="records", force_ascii=False),
+        ".parquet": frame.to_parquet,
+    }
+    return writers[ending]
+
+
+def say_done(args: argparse.Namespace, what: str, drawn: str) -> None:
+    """Say what was done, in how long, and which files were written."""
+    files = ", ".join(str(vars(args)[name]) for name in ("output", drawn) if vars(args).get(name))
+    say(f"{what} in {seconds()}{f'; written: {files}' * bool(files)}")
+
+
+def read_input(args: argparse.Namespace, name: str, columns: Sequence[str]) -> list[list[Any]]:
+    """Return the cells of columns of a file, or of a split of a dataset."""
+    from hf_dxprivacy.files.readers import read_columns
+    from hf_dxprivacy.files.source import find_input
+
+    with usage():
+        source = find_input(name, split=None if Path(name).exists() else args.split)
+    return read_columns(source, columns)
 
 
 def word_list(choice: str) -> "str | frozenset[str] | None":

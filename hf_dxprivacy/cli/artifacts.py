@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_dxprivacy.cli.arguments import UsageError, at_least, usage
+from hf_dxprivacy.cli.arguments import Parser, UsageError, usage, whole
 from hf_dxprivacy.cli.terminal import PROGRAM, say, seconds
 from hf_dxprivacy.errors import ArtifactError, InvalidValueError
 
@@ -62,22 +62,21 @@ def save_measured(space: "Space", folder: Path, license: str | None) -> None:
         raise
 
 
-def convert_arguments(parser: argparse.ArgumentParser) -> None:
+def convert_arguments(parser: Parser) -> None:
     """Declare the arguments."""
-    parser.usage = "%(prog)s VECTORS --output FOLDER [options]"
-    add = parser.add_argument
-    add("vectors", metavar="VECTORS", type=Path, help="the file of word vectors")
-    add("--output", required=True, type=Path, metavar="FOLDER", help="the folder to make")
-    add("--overwrite", action="store_true", help=OVERWRITE)
+    parser.usage, add = "%(prog)s VECTORS --output FOLDER [options]", parser.add
+    add("vectors", "VECTORS", "the file of word vectors", Path)
+    add("--output", "FOLDER", "the folder to make", Path, required=True)
+    add("--overwrite", None, OVERWRITE)
     about = "read the first N words only, which are usually the most frequent"
-    add("--limit", type=at_least(1), metavar="N", help=about)
-    metrics, about = ("euclidean", "poincare"), "poincare is for points inside the unit ball"
-    add("--metric", choices=metrics, default=metrics[0], help=f"{about} (%(default)s)")
+    add("--limit", "N", about, whole)
+    about = "poincare is for points inside the unit ball (%(default)s)"
+    add("--metric", ("euclidean", "poincare"), about, default="euclidean")
     about = 'build a tree too, for "hierarchical" (average, if no method is given)'
-    add("--hierarchy", nargs="?", const=METHODS[0], choices=METHODS, help=about)
-    add("--unit-step", action="store_true", help="scale to a median nearest distance of 1")
-    add("--license", metavar="ID", help=LICENSE)
-    add("--source", metavar="TEXT", help="where the vectors come from, for the card")
+    add("--hierarchy", METHODS, about, nargs="?", const=METHODS[0])
+    add("--unit-step", None, "scale to a median nearest distance of 1")
+    add("--license", "ID", LICENSE)
+    add("--source", "TEXT", "where the vectors come from, for the card")
 
 
 def convert(args: argparse.Namespace) -> None:
@@ -120,17 +119,16 @@ def convert(args: argparse.Namespace) -> None:
     say(f"next: {PROGRAM} calibrate ./{args.output} --mechanism {suited}")
 
 
-def hierarchy_arguments(parser: argparse.ArgumentParser) -> None:
+def hierarchy_arguments(parser: Parser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s SPACE [--method METHOD [--output FOLDER]] [--show WORD ...]"
-    add = parser.add_argument
-    add("space", metavar="SPACE", help="built-in name, folder or Hub repository")
-    add("--method", choices=METHODS, help="build a tree: by average linkage, Ward's, or by parts")
-    add("--output", type=Path, metavar="FOLDER", help="where to save it (the folder of the space)")
-    add("--overwrite", action="store_true", help=OVERWRITE)
-    add("--license", metavar="ID", help=LICENSE)
-    about = "words, of a pool texts, whose smallest clusters are shown"
-    add("--show", nargs="+", metavar="WORD", help=about)
+    add = parser.add
+    add("space", "SPACE", "built-in name, folder or Hub repository")
+    add("--method", METHODS, "build a tree: by average linkage, Ward's, or by parts")
+    add("--output", "FOLDER", "where to save it (the folder of the space)", Path)
+    add("--overwrite", None, OVERWRITE)
+    add("--license", "ID", LICENSE)
+    add("--show", "WORD", "words, of a pool texts, whose smallest clusters are shown", nargs="+")
 
 
 def hierarchy(args: argparse.Namespace) -> None:
@@ -214,11 +212,11 @@ def _described(
     return "\n".join(lines)
 
 
-def card_arguments(parser: argparse.ArgumentParser) -> None:
+def card_arguments(parser: Parser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s FOLDER [options]"
-    parser.add_argument("folder", metavar="FOLDER", help="what save_pretrained has written")
-    parser.add_argument("--license", metavar="ID", help="licence as the Hub names it")
+    parser.add("folder", "FOLDER", "what save_pretrained has written")
+    parser.add("--license", "ID", "licence as the Hub names it")
 
 
 def card(args: argparse.Namespace) -> None:

@@ -11,18 +11,26 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hf_dxprivacy.cli.arguments import (
     Add,
+    Parser,
     UsageError,
     add_mechanism,
+    add_outputs,
     add_space,
     an_epsilon,
     at_least,
     check_outputs,
     given_options,
     load_space,
+    natural,
+    put,
+    read_input,
+    require_epsilon,
+    say_done,
     share,
     usage,
+    whole,
 )
-from hf_dxprivacy.cli.terminal import progress, say, seconds
+from hf_dxprivacy.cli.terminal import progress, say
 from hf_dxprivacy.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -36,18 +44,17 @@ PICTURES = (".png", ".svg", ".pdf")
 DRAWN_WORDS = 2000
 
 
-def audit_arguments(parser: argparse.ArgumentParser) -> None:
+def audit_arguments(parser: Parser) -> None:
     """Declare the attacks and their arguments."""
     attacks = parser.add_subparsers(dest="attack", required=True, metavar="ATTACK")
     parser.usage = "%(prog)s ATTACK ..."
     for name, (declare, run_attack) in ATTACKS.items():
         about = (run_attack.__doc__ or "").partition("\n")[0]
         attack = attacks.add_parser(name, function=run_attack, help=about)
-        attack.usage = (
-            f"%(prog)s {'' if name == 'guarantee' else 'ORIGINAL RELEASED ... '}[options]"
-        )
+        files = "" if name == "guarantee" else "ORIGINAL RELEASED ... "
+        attack.usage = f"%(prog)s {files}[options]"
         declare(attack)
-        attack.add_argument("--seed", type=at_least(0), metavar="N", help="of the attacker")
+        attack.add("--seed", "N", "of the attacker", natural)
 
 
 def audit(args: argparse.Namespace) -> None:
@@ -64,6 +71,8 @@ def audit(args: argparse.Namespace) -> None:
     failure on a release says nothing. An attack that fails is no proof; the guarantee is.
     'hf-dxprivacy audit ATTACK --help' explains an attack.
     """
+    if args.attack in ("reconstruction", "guarantee"):
+        require_epsilon(args)
     if args.attack != "guarantee" and len(args.epsilon or args.released) != len(args.released):
         raise UsageError(
             f"expected an --epsilon for each RELEASED, got {len(args.epsilon)} for "
@@ -75,41 +84,37 @@ def audit(args: argparse.Namespace) -> None:
     if args.seed is None:
         args.seed = secrets.randbits(64)
     ATTACKS[args.attack][1](args)
-    files = ", ".join(str(vars(args)[name]) for name in ("output", "plot") if vars(args).get(name))
-    say(f"{args.attack}: done in {seconds()}{f'; written: {files}' * bool(files)}")
+    say_done(args, f"{args.attack}: done", "plot")
 
 
-def _add_data(parser: argparse.ArgumentParser, named: bool = True) -> Add:
+def _add_data(parser: Parser, named: bool = True) -> Add:
     """Declare data and outputs, and a free name of the mechanism if it is only shown."""
-    add = parser.add_argument
-    add("original", metavar="ORIGINAL", help="a file, or a dataset on the Hub")
-    add("released", metavar="RELEASED", nargs="*" if named else "+", help="what was made of it")
-    add = parser.add_argument_group("data").add_argument
-    add("--text-column", default="text", metavar="NAME", help="(%(default)s)")
-    add("--released-column", metavar="NAME", help="text column of RELEASED, if it is another one")
-    add("--split", default="train", help="split of datasets on the Hub (%(default)s)")
+    parser.add("original", "ORIGINAL", "a file, or a dataset on the Hub")
+    parser.add("released", "RELEASED", "what was made of it", nargs="*" if named else "+")
+    add = parser.under("data")
+    add("--text-column", "NAME", "(%(default)s)", default="text")
+    add("--released-column", "NAME", "text column of RELEASED, if it is another one")
+    add("--split", "NAME", "split of datasets on the Hub (%(default)s)", default="train")
     about = "epsilon of each RELEASED, in the same order"
-    default = () if named else None
-    add("--epsilon", type=an_epsilon, nargs="+", default=default, metavar="E", help=about)
+    add("--epsilon", "E", about, an_epsilon, nargs="+")
     if named:
-        add("--mechanism", default="released", metavar="NAME", help="for the table (%(default)s)")
-    add("--dataset", metavar="NAME", help="for the table (the name of ORIGINAL)")
-    add("--output", type=Path, metavar="FILE", help="write the results as JSON lines")
-    add("--plot", type=Path, metavar="FILE", help="draw them against epsilon: .png, .svg or .pdf")
-    add("--overwrite", action="store_true", help="replace the files if they exist")
-    return parser.add_argument_group("the attacker").add_argument
+        add("--mechanism", "NAME", "for the table (%(default)s)", default="released")
+    add("--dataset", "NAME", "for the table (the name of ORIGINAL)")
+    about = "draw them against epsilon: .png, .svg or .pdf"
+    add_outputs(add, "write the results as JSON lines", "--plot", about)
+    return parser.under("the attacker")
 
 
-def _attribution_arguments(parser: argparse.ArgumentParser) -> None:
+def _attribution_arguments(parser: Parser) -> None:
     add = _add_data(parser)
-    add("--author-column", default="author", metavar="NAME", help="(%(default)s)")
+    add("--author-column", "NAME", "(%(default)s)", default="author")
     about = "share of the rows whose authors the attacker knows (%(default)s)"
-    add("--known", type=share, default=0.5, metavar="SHARE", help=about)
+    add("--known", "SHARE", about, share, default=0.5)
     about = "the attacker knows those rows as they were released, not as they were written"
-    add("--known-released", action="store_true", help=about)
-    add("--subsets", type=at_least(1), default=100, metavar="K", help="of features (%(default)s)")
+    add("--known-released", None, about)
+    add("--subsets", "K", "of features (%(default)s)", whole, default=100)
     about = "least share of wins for which an author is named (%(default)s)"
-    add("--threshold", type=float, default=0.9, metavar="S", help=about)
+    add("--threshold", "S", about, float, default=0.9)
 
 
 def attribution(args: argparse.Namespace) -> None:
@@ -144,10 +149,10 @@ def attribution(args: argparse.Namespace) -> None:
     _attack_all(args, args.author_column, attack, "accuracy")
 
 
-def _membership_arguments(parser: argparse.ArgumentParser) -> None:
+def _membership_arguments(parser: Parser) -> None:
     add = _add_data(parser)
-    add("--label-column", default="label", metavar="NAME", help="(%(default)s)")
-    add("--repeats", type=at_least(1), default=5, metavar="N", help="random splits (%(default)s)")
+    add("--label-column", "NAME", "(%(default)s)", default="label")
+    add("--repeats", "N", "random splits (%(default)s)", whole, default=5)
 
 
 def membership(args: argparse.Namespace) -> None:
@@ -162,12 +167,12 @@ def membership(args: argparse.Namespace) -> None:
     _attack_all(args, args.label_column, attack, "AUC")
 
 
-def _users_arguments(parser: argparse.ArgumentParser) -> None:
+def _users_arguments(parser: Parser) -> None:
     add = _add_data(parser)
-    add("--user-column", default="user", metavar="NAME", help="(%(default)s)")
-    add("--repeats", type=at_least(1), default=3, metavar="N", help="random splits (%(default)s)")
+    add("--user-column", "NAME", "(%(default)s)", default="user")
+    add("--repeats", "N", "random splits (%(default)s)", whole, default=3)
     about = "words that the language model knows (%(default)s)"
-    add("--vocabulary", type=at_least(2), default=2000, metavar="N", help=about)
+    add("--vocabulary", "N", about, at_least(2), default=2000)
 
 
 def users(args: argparse.Namespace) -> None:
@@ -189,7 +194,7 @@ def _attack_all(
     from hf_dxprivacy.randomness import keyed_generator
     from hf_dxprivacy.results import ORIGINAL, Results
 
-    labels = [str(cell) for cell in _read(args, args.original, column)]
+    labels = [str(cell) for cell in read_input(args, args.original, (column,))[0]]
     originals = _read_texts(args, args.original, args.text_column)
     results = Results()
     epsilons = [None, *(args.epsilon or [None] * len(args.released))]
@@ -208,28 +213,26 @@ def _attack_all(
     _show(args, results, metric)
 
 
-def _reconstruction_arguments(parser: argparse.ArgumentParser) -> None:
-    add = _add_data(parser, named=False)
-    released = parser.add_argument_group("how it was released").add_argument
-    add_space(released)
-    add_mechanism(parser, released)
-    add(
-        "--prior",
-        metavar="FILE",
-        help="text from which the adversary knows how frequent words are, in the same column; by "
-        "default the original, so that he knows the most",
+def _reconstruction_arguments(parser: Parser) -> None:
+    add, made = _add_data(parser, named=False), parser.under("how it was released")
+    add_space(made)
+    add_mechanism(parser, made)
+    about = (
+        "text from which the adversary knows how frequent words are, in the same column; by "
+        "default the original, so that it knows the most"
     )
+    add("--prior", "FILE", about)
     about = f"the adversary guesses among the N most frequent words (all; {DRAWN_WORDS} by draws)"
-    add("--words", type=at_least(1), metavar="N", help=about)
+    add("--words", "N", about, whole)
     about = "draws from each word, to learn laws that are not known exactly (%(default)s)"
-    add("--draws", type=at_least(2), default=200, metavar="N", help=about)
+    add("--draws", "N", about, at_least(2), default=200)
     about = "the adversary also knows which words follow each other in the text of --prior"
-    add("--bigrams", action="store_true", help=about)
+    add("--bigrams", None, about)
     about = (
         "a folder or repository with a model for masked language modelling, which tells the "
         "adversary what to expect in context"
     )
-    add("--language-model", metavar="NAME", help=about)
+    add("--language-model", "NAME", about)
 
 
 def reconstruction(args: argparse.Namespace) -> None:
@@ -286,18 +289,11 @@ def _say_guessed(results: "Results", what: str) -> None:
     found = {result.metric: result.value for result in results}
     right, stayed = found["top-1"], found["top-1, unchanged"]
     of_these = f"; {stayed / right:.0%} of these never changed" if right else ""
-    kinds = ("numbers", "names")
-    others = [
-        f"{found[f'top-1 of {kind}']:.0%} of the {kind}"
-        for kind in kinds
-        if f"top-1 of {kind}" in found
-    ]
+    shares = {kind: found.get(f"top-1 of {kind}") for kind in ("numbers", "names")}
+    others = [f"{each:.0%} of the {kind}" for kind, each in shares.items() if each is not None]
     listed = f"; {' and '.join(others)}" * bool(others)
-    at = f"ε = {results[0].epsilon:g}"
-    say(
-        f"{at}: with one guess an attacker gets {right:.0%} of the {what}{of_these}{listed}",
-        more=True,
-    )
+    said = f"with one guess an attacker gets {right:.0%} of the {what}{of_these}{listed}"
+    say(f"ε = {results[0].epsilon:g}: {said}", more=True)
 
 
 def _laws_and_prior(args: argparse.Namespace, known: list[str]) -> tuple[list[Any], dict[str, int]]:
@@ -354,19 +350,18 @@ def _language_model(name: str) -> "MaskedWordModel":
     return MaskedWordModel(model, tokenizer)
 
 
-def _guarantee_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("what to check").add_argument
+def _guarantee_arguments(parser: Parser) -> None:
+    add = parser.under("what to check")
     add_space(add)
     add_mechanism(parser, add)
-    add("--epsilon", type=an_epsilon, metavar="E", help="what the mechanism is given")
-    add = parser.add_argument_group("how").add_argument
-    add("--inputs", type=at_least(2), metavar="N", help="words compared (all if exact, else 200)")
+    add("--epsilon", "E", "what the mechanism is given", an_epsilon)
+    add = parser.under("how")
+    add("--inputs", "N", "words compared (all if exact, else 200)", at_least(2))
     about = "words drawn where the law is not known exactly (%(default)s)"
-    add("--draws", type=at_least(1), default=1_000_000, metavar="N", help=about)
-    about = "false-alarm rate of the draws (%(default)s)"
-    add("--alpha", type=share, default=0.001, metavar="P", help=about)
-    add("--output", type=Path, metavar="FILE", help="write what was found as JSON")
-    add("--overwrite", action="store_true", help="replace FILE if it exists")
+    add("--draws", "N", about, whole, default=1_000_000)
+    add("--alpha", "P", "false-alarm rate of the draws (%(default)s)", share, default=0.001)
+    add("--output", "FILE", "write what was found as JSON", Path)
+    add("--overwrite", None, "replace FILE if it exists")
 
 
 def guarantee(args: argparse.Namespace) -> None:
@@ -376,7 +371,6 @@ def guarantee(args: argparse.Namespace) -> None:
     and krr (--inputs looks at some words only); by draws for the others, which finds faults but
     cannot prove that there are none. The exit code is 1 if the guarantee is broken.
     """
-    from hf_dxprivacy.files.writers import replacing
     from hf_dxprivacy.mechanisms import create_mechanism
     from hf_dxprivacy.randomness import keyed_generator
     from hf_dxprivacy.verify import verify_guarantee
@@ -389,28 +383,16 @@ def guarantee(args: argparse.Namespace) -> None:
             mechanism, inputs=args.inputs, draws=args.draws, alpha=args.alpha, rng=rng
         )
     print(found)
-    if args.output:
-        with replacing(args.output, overwrite=args.overwrite) as file:
-            file.write(f"{json.dumps(found.to_dict(), ensure_ascii=False)}\n".encode())
+    put(args, args.output, f"{json.dumps(found.to_dict(), ensure_ascii=False)}\n")
     if not found.passed:
         raise InvalidValueError("the guarantee is broken; see above")
-
-
-def _read(args: argparse.Namespace, name: str, column: str) -> list[Any]:
-    """Read a column of a file or a dataset."""
-    from hf_dxprivacy.files.readers import read_columns
-    from hf_dxprivacy.files.source import find_input
-
-    with usage():
-        source = find_input(name, split=None if Path(name).exists() else args.split)
-    return read_columns(source, (column,))[0]
 
 
 def _read_texts(args: argparse.Namespace, name: str, column: str) -> list[str]:
     """Read a column of texts, in which a missing one is empty."""
     from hf_dxprivacy.files.readers import as_texts
 
-    return as_texts(_read(args, name, column), name, column)
+    return as_texts(read_input(args, name, (column,))[0], name, column)
 
 
 def _read_released(args: argparse.Namespace, name: str) -> list[str]:
@@ -419,22 +401,17 @@ def _read_released(args: argparse.Namespace, name: str) -> list[str]:
 
 def _show(args: argparse.Namespace, results: "Results", metric: str) -> None:
     """Print results, and write what was asked for, among it a picture of one metric."""
-    from hf_dxprivacy.files.writers import replacing
-
     results = results.replace(dataset=args.dataset or Path(args.original).name.partition(".")[0])
     print(results.to_markdown())
-    if args.output:
-        with replacing(args.output, overwrite=args.overwrite) as file:
-            file.write(results.to_json_lines().encode())
+    put(args, args.output, results.to_json_lines())
     if args.plot:
         from hf_dxprivacy.report import draw_results
 
         figure = draw_results(results, metric).figure
-        with replacing(args.plot, overwrite=args.overwrite) as file:
-            figure.savefig(file, format=args.plot.suffix[1:], dpi=150)
+        put(args, args.plot, partial(figure.savefig, format=args.plot.suffix[1:], dpi=150))
 
 
-_Declare: TypeAlias = Callable[[argparse.ArgumentParser], None]
+_Declare: TypeAlias = Callable[[Parser], None]
 ATTACKS: dict[str, tuple[_Declare, Callable[[argparse.Namespace], None]]] = {
     "attribution": (_attribution_arguments, attribution),
     "membership": (_membership_arguments, membership),

@@ -3,24 +3,30 @@
 import argparse
 import shlex
 import threading
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_dxprivacy.cli.arguments import (
+    Parser,
     UsageError,
     add_local_epsilon,
     add_mechanism,
+    add_outputs,
     an_epsilon,
-    at_least,
     check_outputs,
     load_space,
     local_epsilon,
+    natural,
     number,
+    put,
+    put_table,
+    require_epsilon,
+    say_done,
     share,
     usage,
+    whole,
 )
-from hf_dxprivacy.cli.terminal import PROGRAM, say, seconds
+from hf_dxprivacy.cli.terminal import PROGRAM, say
 from hf_dxprivacy.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -38,24 +44,23 @@ OPEN_TO_OTHERS = (
 )
 
 
-def calibrate_arguments(parser: argparse.ArgumentParser) -> None:
+def calibrate_arguments(parser: Parser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s SPACE --mechanism NAME --epsilon E [E ...] [options]"
     about = "a built-in space or pool of sentences, a folder, or a repository on the Hub"
-    parser.add_argument("space", metavar="SPACE", help=about)
-    add = parser.add_argument_group("what to look at").add_argument
+    parser.add("space", "SPACE", about)
+    add = parser.under("what to look at")
     add_mechanism(parser, add)
-    add("--epsilon", type=an_epsilon, nargs="+", metavar="E", help="values to look at")
+    add("--epsilon", "E", "values to look at", an_epsilon, nargs="+")
     add_local_epsilon(add, nargs="+")
-    add("--max-nw", type=share, metavar="P", help="target: no word stays more often")
-    add("--min-sw", type=at_least(1), metavar="N", help="target: no word becomes one of fewer")
-    add = parser.add_argument_group("how it runs").add_argument
-    add("--words", type=at_least(1), default=500, metavar="N", help="words looked at (%(default)s)")
-    add("--runs", type=at_least(1), default=1000, metavar="N", help="draws of a word (%(default)s)")
-    add("--seed", type=at_least(0), metavar="N", help="of the choice of words and of the draws")
-    add("--output", type=Path, metavar="FILE", help="all figures: .csv, .json or .parquet")
-    add("--report", type=Path, metavar="FILE", help="a page with pictures, one HTML file")
-    add("--overwrite", action="store_true", help="replace the files if they exist")
+    add("--max-nw", "P", "target: no word stays more often", share)
+    add("--min-sw", "N", "target: no word becomes one of fewer", whole)
+    add = parser.under("how it runs")
+    add("--words", "N", "words looked at (%(default)s)", whole, default=500)
+    add("--runs", "N", "draws of a word (%(default)s)", whole, default=1000)
+    add("--seed", "N", "of the choice of words and of the draws", natural)
+    about = "all figures: .csv, .json or .parquet"
+    add_outputs(add, about, "--report", "a page with pictures, one HTML file")
 
 
 def calibrate(args: argparse.Namespace) -> None:
@@ -80,6 +85,7 @@ def calibrate(args: argparse.Namespace) -> None:
     from hf_dxprivacy.randomness import keyed_generator, process_generator
     from hf_dxprivacy.report import sweep
 
+    require_epsilon(args)
     check_outputs(args, "report", {"output": TABLES})
     if Path(args.space).is_file():
         raise UsageError(
@@ -115,29 +121,17 @@ def calibrate(args: argparse.Namespace) -> None:
     _write(args, found, answer)
     if answer:
         print(f"\n{answer}")
-    files = ", ".join(str(path) for path in (args.output, args.report) if path)
-    say(f"{len(found.steps)} epsilons in {seconds()}{f'; written: {files}' * bool(files)}")
+    say_done(args, f"{len(found.steps)} epsilons", "report")
     chosen = f"--space {args.space} --mechanism {args.mechanism} --epsilon {epsilon}"
     say(f"next: {PROGRAM} privatize INPUT --output OUT {chosen}", more=True)
 
 
 def _write(args: argparse.Namespace, found: "Sweep", answer: str | None) -> None:
-    from hf_dxprivacy.files.writers import replacing
     from hf_dxprivacy.report import calibration_report
 
     if args.output:
-        frame = found.to_dataset().to_pandas()
-        write = {
-            ".csv": partial(frame.to_csv, index=False),
-            ".json": partial(frame.to_json, orient="records", force_ascii=False),
-            ".parquet": frame.to_parquet,
-        }[args.output.suffix]
-        with replacing(args.output, overwrite=args.overwrite) as file:
-            write(file)
-    if args.report:
-        page = calibration_report(found, answer)
-        with replacing(args.report, overwrite=args.overwrite) as file:
-            file.write(page.encode())
+        put(args, args.output, put_table(found.to_dataset().to_pandas(), args.output.suffix))
+    put(args, args.report, calibration_report(found, answer) if args.report else "")
 
 
 def _table(found: "Sweep") -> str:
@@ -160,20 +154,17 @@ def _table(found: "Sweep") -> str:
     return "\n".join([*lines, about, kept, GUESSED])
 
 
-def demo_arguments(parser: argparse.ArgumentParser) -> None:
+def demo_arguments(parser: Parser) -> None:
     """Declare the arguments."""
-    parser.usage = "%(prog)s [options]"
-    add = parser.add_argument
-    add("--host", default="127.0.0.1", metavar="ADDRESS", help="to listen at (%(default)s)")
+    parser.usage, add = "%(prog)s [options]", parser.add
+    add("--host", "ADDRESS", "to listen at (%(default)s)", default="127.0.0.1")
     port = number(int, "a port from 1 to 65535", lambda value: 0 < value < 1 << 16)
-    add("--port", type=port, metavar="N", help="to listen at (a free one)")
-    add(
-        "--space",
-        action="append",
-        metavar="NAME",
-        help="a built-in space or pool, a folder that holds one, or a repository on the Hub; "
-        "repeat it for several (all built-in ones)",
+    add("--port", "N", "to listen at (a free one)", port)
+    about = (
+        "a built-in space or pool, a folder that holds one, or a repository on the Hub; repeat it "
+        "for several (all built-in ones)"
     )
+    add("--space", "NAME", about, action="append")
 
 
 def demo(args: argparse.Namespace) -> None:

@@ -7,25 +7,14 @@ from hf_dxprivacy.cli.terminal import PROGRAM
 
 SHELLS = ("bash", "zsh", "fish")
 # What values are, by the name that the usage has for them.
-_FILES = (
-    "INPUT",
-    "OUT",
-    "FILE",
-    "PATH",
-    "ORIGINAL",
-    "RELEASED",
-    "VECTORS",
-    "RELEASE|FOLDER",
-    "english|none|FILE",
-)
-_FOLDERS = ("FOLDER",)
+_FILES = "INPUT OUT FILE PATH ORIGINAL RELEASED VECTORS RELEASE|FOLDER english|none|FILE".split()
 _SPACES = ("space", "pool", "encoder")
 
 
-def completion_arguments(parser: argparse.ArgumentParser) -> None:
+def completion_arguments(parser: Parser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s SHELL"
-    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+    parser.add("shell", "SHELL", ", ".join(SHELLS), choices=SHELLS)
 
 
 def completion(args: argparse.Namespace) -> None:
@@ -70,6 +59,6 @@ def _say_what_values_are(parser: argparse.ArgumentParser, spaces: list[str]) -> 
                 _say_what_values_are(within, spaces)
         elif action.dest in _SPACES:
             action.choices = spaces
-        elif action.metavar in (*_FILES, *_FOLDERS):
-            kind = shtab.DIRECTORY if action.metavar in _FOLDERS else shtab.FILE
+        elif action.metavar in (*_FILES, "FOLDER"):
+            kind = shtab.DIRECTORY if action.metavar == "FOLDER" else shtab.FILE
             action.complete = kind  # type: ignore[attr-defined]

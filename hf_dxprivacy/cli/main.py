@@ -2,10 +2,8 @@
 
 import math
 import os
-import shutil
 import signal
 import sys
-import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,47 +14,44 @@ from typing import Any
 
 from hf_dxprivacy._version import __version__
 from hf_dxprivacy.cli.arguments import Parser, UsageError
-from hf_dxprivacy.cli.terminal import PROGRAM, paint_help, say, start_clock
+from hf_dxprivacy.cli.terminal import PROGRAM, say, start_clock
 from hf_dxprivacy.errors import DxPrivacyError, did_you_mean, nearest_path
 
-# Each verb is a function of its module, whose docstring is the help; VERB_arguments declares its
-# arguments.
-VERBS = {
-    "privatize": ("privatize", "replace the words of a text dataset, with a guarantee"),
-    "calibrate": ("calibrate", "show what a mechanism does at several epsilons, to choose one"),
-    "compare": ("compare", "what each mechanism costs and hides on your own texts"),
-    "demo": ("calibrate", "open a local page to try texts and epsilons"),
-    "audit": ("audit", "attack a release, or check the guarantee of a mechanism"),
-    "convert": ("artifacts", "make a space from a file of word vectors"),
-    "pool": ("make_pool", "make a pool of sentences from public texts"),
-    "hierarchy": ("artifacts", "build or show the tree of a space"),
-    "card": ("artifacts", "make the model card of a space, a pool, a privatizer or a selector"),
-    "push": ("push", "push a release, a space, a pool, a privatizer or a selector to the Hub"),
-    "train-poincare": ("train_poincare", "train a hyperbolic space from is-a relations"),
-    "completion": ("completion", "print what lets the Tab key complete verbs and options"),
-}
-# The verbs by purpose, as help lists them; a test compares them.
+# The verbs by purpose. Each is a function of its module, whose docstring is the help;
+# VERB_arguments declares its arguments.
 PURPOSES = {
-    "release": ("privatize",),
-    "choose, and check": ("calibrate", "compare", "demo", "audit"),
-    "make a space or a pool": ("convert", "hierarchy", "train-poincare", "pool"),
-    "share": ("card", "push"),
-    "this program": ("completion",),
+    "release": {
+        "privatize": ("privatize", "replace the words of a text dataset, with a guarantee"),
+    },
+    "choose, and check": {
+        "calibrate": ("calibrate", "show what a mechanism does at several epsilons, to choose one"),
+        "compare": ("compare", "what each mechanism costs and hides on your own texts"),
+        "demo": ("calibrate", "open a local page to try texts and epsilons"),
+        "audit": ("audit", "attack a release, or check the guarantee of a mechanism"),
+    },
+    "make a space or a pool": {
+        "convert": ("artifacts", "make a space from a file of word vectors"),
+        "hierarchy": ("artifacts", "build or show the tree of a space"),
+        "train-poincare": ("train_poincare", "train a hyperbolic space from is-a relations"),
+        "pool": ("make_pool", "make a pool of sentences from public texts"),
+    },
+    "share": {
+        "card": ("artifacts", "make the model card of a space, a pool, a privatizer or a selector"),
+        "push": ("push", "push a release, a space, a pool, a privatizer or a selector to the Hub"),
+    },
+    "this program": {
+        "completion": ("completion", "print what lets the Tab key complete verbs and options"),
+    },
 }
+VERBS = {verb: named for verbs in PURPOSES.values() for verb, named in verbs.items()}
+
 # Words that others use for a verb.
 _MEANT = {
     **dict.fromkeys(("anonymize", "perturb", "redact", "run", "map"), "privatize"),
     **{"attack": "audit", "verify": "audit", "page": "demo", "serve": "demo", "ui": "demo"},
-    **{
-        "tree": "hierarchy",
-        "upload": "push",
-        "train": "train-poincare",
-        "autocomplete": "completion",
-    },
+    **{"tree": "hierarchy", "upload": "push", "train": "train-poincare"},
+    **{"autocomplete": "completion"},
 }
-EXAMPLE = """\
-  hf-dxprivacy privatize reviews.csv --output released.csv --text-column review \\
-      --mechanism hierarchical --epsilon 1.5"""
 
 # 128 + SIGPIPE, the code of a program that is ended because its output is not read any more.
 SIGPIPE_CODE = 141
@@ -70,14 +65,14 @@ class Interrupted(BaseException):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program.
+    r"""Metric differential privacy for text datasets.
 
-    Args:
-        argv: The arguments; those of the process by default.
+      hf-dxprivacy privatize reviews.csv --output released.csv --text-column review \
+          --mechanism hierarchical --epsilon 1.5
 
-    Returns:
-        The exit code: 0, 1 after an error, 2 after wrong usage, 128 + n after signal n (130 after
-        Ctrl-C, 141 when the output is not read any more).
+    'hf-dxprivacy VERB --help' explains a verb; 'hf-dxprivacy --version' shows the version. The exit
+    code is 0, 1 after an error, 2 after wrong usage, 128 + n after signal n (130 after Ctrl-C), and
+    141 when the output is not read any more.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     start_clock()
@@ -165,23 +160,18 @@ def _without_verb(arguments: list[str]) -> int:
     if given in ("--version", "-V"):
         print(f"{PROGRAM} {__version__}")
         return 0
-    usage = f"usage: {PROGRAM} VERB ..."
-    if given not in ("-h", "--help"):
-        print(usage, file=sys.stderr)
-        near = did_you_mean(given, ("--help", "--version")) if given else ""
-        wrong = f"there is no option {given!r}{near}; " if given else ""
-        return _complain(f"{wrong}expected a verb: {', '.join(VERBS)}; see {PROGRAM} --help", 2)
-    columns = shutil.get_terminal_size().columns
-    lines = [usage, "", "Metric differential privacy for text datasets."]
+    parser = Parser(PROGRAM, main, usage=f"{PROGRAM} VERB ...")
     for purpose, verbs in PURPOSES.items():
-        lines += ["", f"{purpose}:"]
-        for verb in verbs:
-            about = textwrap.wrap(VERBS[verb][1], max(columns - 18, 20))
-            lines += [f"  {verb:<16}{about[0]}", *[f"{'':18}{more}" for more in about[1:]]]
-    lines += ["", "example:", EXAMPLE, ""]
-    lines += [f"'{PROGRAM} VERB --help' explains a verb; '{PROGRAM} --version' shows the version."]
-    print(paint_help("\n".join(lines), sys.stdout))
-    return 0
+        add = parser.under(purpose)
+        for verb, (_, about) in verbs.items():
+            add(verb, verb, about)
+    if given in ("-h", "--help"):
+        parser.print_help()
+        return 0
+    parser.print_usage(sys.stderr)
+    near = did_you_mean(given, ("--help", "--version")) if given else ""
+    wrong = f"there is no option {given!r}{near}; " if given else ""
+    return _complain(f"{wrong}expected a verb: {', '.join(VERBS)}; see {PROGRAM} --help", 2)
 
 
 def _complain(message: str, code: int) -> int:

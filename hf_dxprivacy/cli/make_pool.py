@@ -6,9 +6,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_dxprivacy.cli.arguments import UsageError, at_least, usage
+from hf_dxprivacy.cli.arguments import (
+    FORMATS,
+    Parser,
+    UsageError,
+    usage,
+    whole,
+)
 from hf_dxprivacy.cli.artifacts import LICENSE, METHODS, OVERWRITE, check_folder, save_measured
-from hf_dxprivacy.cli.privatize import FORMATS
 from hf_dxprivacy.cli.terminal import say, seconds
 
 if TYPE_CHECKING:
@@ -18,41 +23,40 @@ if TYPE_CHECKING:
 FEW = 1000
 
 
-def pool_arguments(parser: argparse.ArgumentParser) -> None:
+def pool_arguments(parser: Parser) -> None:
     """Declare the arguments."""
-    parser.usage = "%(prog)s INPUT --output FOLDER [options]"
-    add, whole = parser.add_argument, at_least(1)
-    add("input", metavar="INPUT", help="a file of public texts, or a dataset on the Hub")
-    add("--output", required=True, type=Path, metavar="FOLDER", help="the folder to make")
-    add("--overwrite", action="store_true", help=OVERWRITE.replace("space", "pool"))
-    add("--text-column", default="text", metavar="NAME", help="(%(default)s)")
-    add("--format", choices=FORMATS, help="format of INPUT, if its name does not tell")
-    add("--split", help="split of a dataset on the Hub (train)")
+    parser.usage, add = "%(prog)s INPUT --output FOLDER [options]", parser.add
+    add("input", "INPUT", "a file of public texts, or a dataset on the Hub")
+    add("--output", "FOLDER", "the folder to make", Path, required=True)
+    add("--overwrite", None, OVERWRITE.replace("space", "pool"))
+    add("--text-column", "NAME", "(%(default)s)", default="text")
+    add("--format", FORMATS, "format of INPUT, if its name does not tell")
+    add("--split", "NAME", "split of a dataset on the Hub (train)")
     about = "take each text for one sentence; otherwise texts are split (extra sentences)"
-    add("--no-split", action="store_true", help=about)
+    add("--no-split", None, about)
     about = "language of the texts, for the rules that split them (%(default)s)"
-    add("--language", default="en", metavar="CODE", help=about)
+    add("--language", "CODE", about, default="en")
     about = (
         "what texts are compared by: a space, whose word vectors are averaged, a model of "
         "transformers, or a pool, to compare as it does; name, folder or repository (%(default)s)"
     )
-    add("--encoder", default="english", metavar="NAME", help=about)
+    add("--encoder", "NAME", about, default="english")
     about = "components that are kept of its vectors, at most (%(default)s)"
-    add("--dimensions", type=whole, default=64, metavar="N", help=about)
+    add("--dimensions", "N", about, whole, default=64)
     about = "how the tree is built; large pools by parts (%(default)s)"
-    add("--method", choices=METHODS, default="ward", help=about)
-    add("--limit", type=whole, metavar="N", help="take the first N sentences only")
+    add("--method", METHODS, about, default="ward")
+    add("--limit", "N", "take the first N sentences only", whole)
     about = "column of public labels of the texts, such as their topic, kept with each sentence"
-    add("--label-column", metavar="NAME", help=about)
+    add("--label-column", "NAME", about)
     about = "with labels: the components that they depend on, not the principal ones (extra audit)"
-    add("--by-label", action="store_true", help=about)
+    add("--by-label", None, about)
     about = (
         "a file of public texts of the kind that will be released, in the same column, to see how "
         "near they are; otherwise each sentence is compared with the others"
     )
-    add("--held-back", metavar="FILE", help=about)
-    add("--license", metavar="ID", help=LICENSE.replace("vectors", "sentences"))
-    add("--source", metavar="TEXT", help="where the sentences come from, for the card")
+    add("--held-back", "FILE", about)
+    add("--license", "ID", LICENSE.replace("vectors", "sentences"))
+    add("--source", "TEXT", "where the sentences come from, for the card")
 
 
 def pool(args: argparse.Namespace) -> None:

@@ -6,20 +6,27 @@ import os
 import re
 import shlex
 import sys
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_dxprivacy.cli.arguments import (
+    FORMATS,
+    Add,
+    Parser,
     UsageError,
     add_local_epsilon,
     add_mechanism,
     add_space,
+    add_to,
     an_epsilon,
-    at_least,
     given_options,
     load_space,
+    natural,
+    require_epsilon,
     usage,
+    whole,
     without_mechanism,
     word_list,
 )
@@ -29,9 +36,6 @@ if TYPE_CHECKING:
     from hf_dxprivacy.files.job import Outcome, TextsPrivatizer
     from hf_dxprivacy.files.source import Columns, Input
 
-# Spelled out, so that help needs not load the formats; a test compares them.
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
-
 # Options about words, and about sentences of a pool, with their defaults.
 OF_WORDS = {"segmenter": "words", "stopwords": "none", "oov": "centroid", "case": "lower"}
 OF_SENTENCES = {"unit": None, "label_column": None, "refill": False, "language": "en"}
@@ -40,98 +44,96 @@ OF_SENTENCES = {"unit": None, "label_column": None, "refill": False, "language":
 SEED_VARIABLE = "HF_DXPRIVACY_SEED"
 
 
-def privatize_arguments(parser: argparse.ArgumentParser) -> None:
+def privatize_arguments(parser: Parser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s INPUT --output OUT --mechanism NAME --epsilon E [options]"
-    about = "a file, - for standard input, or a dataset on the Hub"
-    parser.add_argument("input", metavar="INPUT", help=about)
-    add = parser.add_argument_group("data").add_argument
+    parser.add("input", "INPUT", "a file, - for standard input, or a dataset on the Hub")
+    add = parser.under("data")
     about = (
         "the file to write, in the format of its ending, else in that of the input; - writes to "
         "standard output as it goes"
     )
-    add("--output", required=True, metavar="OUT", help=about)
-    add("--overwrite", action="store_true", help="replace OUT and the report if they exist")
+    add("--output", "OUT", about, required=True)
+    add("--overwrite", None, "replace OUT and the report if they exist")
     about = (
         "column that holds the text (text), or a path to texts in jsonl and parquet, such as "
         "'messages[].content' for chats; repeat it for several"
     )
-    add("--text-column", action="append", type=_column_name, metavar="NAME", help=about)
+    add("--text-column", "NAME", about, _column_name, action="append")
     about = (
         "column for the result, as many as text columns; by default the text columns are "
         "overwritten, otherwise THE ORIGINAL TEXT STAYS IN THE OUTPUT"
     )
-    add("--output-column", action="append", type=_column_name, metavar="NAME", help=about)
+    add("--output-column", "NAME", about, _column_name, action="append")
     about = (
         "with a path: privatize the messages of this role, as 'role' or 'from' names it, and LEAVE "
         "ALL OTHERS AS THEY ARE; repeat it for several (all roles)"
     )
-    add("--role", action="append", dest="roles", metavar="NAME", help=about)
+    add("--role", "NAME", about, action="append", dest="roles")
     about = (
         "with a path: leave calls of tools AS THEY ARE, which otherwise are refused if they hold "
         "strings that no path leads to"
     )
-    add("--keep-calls", action="store_true", help=about)
-    add("--format", choices=FORMATS, help="format of INPUT, if its name does not tell")
-    add("--delimiter", metavar="C", help="what separates the fields of csv or tsv, if not , or tab")
-    add("--no-quotes", action="store_true", help="a quote in csv or tsv is a letter like any other")
-    add("--split", metavar="NAME", help="split of a dataset on the Hub (train)")
-    add("--subset", metavar="NAME", help="configuration of a dataset on the Hub")
+    add("--keep-calls", None, about)
+    add("--format", FORMATS, "format of INPUT, if its name does not tell")
+    add("--delimiter", "C", "what separates the fields of csv or tsv, if not , or tab")
+    add("--no-quotes", None, "a quote in csv or tsv is a letter like any other")
+    add("--split", "NAME", "split of a dataset on the Hub (train)")
+    add("--subset", "NAME", "configuration of a dataset on the Hub")
     about = (
         "write the guarantee, all options and counts of words as JSON (OUT.report.json), from "
         "which 'push' makes a dataset card; the counts are for the owner of the text only"
     )
-    add("--report", nargs="?", const="", metavar="PATH", help=about)
+    add("--report", "PATH", about, nargs="?", const="")
     _add_privacy_arguments(parser)
-    add, whole = parser.add_argument_group("how it runs").add_argument, at_least(1)
-    add("--batch-size", type=whole, default=1000, metavar="N", help="rows at once (%(default)s)")
-    add("--num-proc", type=whole, default=1, metavar="N", help="processes (%(default)s)")
+    add = parser.under("how it runs")
+    add("--batch-size", "N", "rows at once (%(default)s)", whole, default=1000)
+    add("--num-proc", "N", "processes (%(default)s)", whole, default=1)
     about = "where to compare entries: cpu, or cuda or cuda:1 for a GPU, with torch (%(default)s)"
-    add("--device", default="cpu", metavar="NAME", help=about)
-    add("--quiet", action="store_true", help="print warnings and errors only")
+    add("--device", "NAME", about, default="cpu")
+    add("--quiet", None, "print warnings and errors only")
 
 
-def _add_privacy_arguments(parser: argparse.ArgumentParser) -> None:
-    add_group = parser.add_argument_group("privacy")
-    add = add_group.add_argument
+def _add_privacy_arguments(parser: Parser) -> None:
+    group = parser.add_argument_group("privacy")
+    add: Add = partial(add_to, group)
+    one = partial(add_to, group.add_mutually_exclusive_group())
     add_mechanism(parser, add, "required for words, where each has its own guarantee")
-    add("--epsilon", type=an_epsilon, metavar="E", help="required, above zero; see below")
+    add("--epsilon", "E", "required, above zero; see below", an_epsilon)
     add_local_epsilon(add)
     add_space(add)
     about = (
         "how texts are split: at spaces and punctuation, or runs of Chinese characters too, by the "
         "dictionary of jieba (%(default)s)"
     )
-    add("--segmenter", default=OF_WORDS["segmenter"], metavar="words|jieba", help=about)
-    choices = ("centroid", "drop", "keep")
+    add("--segmenter", "words|jieba", about, default=OF_WORDS["segmenter"])
     about = "words out of vocabulary: replaced, removed, or RELEASED UNCHANGED (%(default)s)"
-    add("--oov", choices=choices, default=OF_WORDS["oov"], help=about)
+    add("--oov", ("centroid", "drop", "keep"), about, default=OF_WORDS["oov"])
     about = "words that are released as they are; a file has one word a line (%(default)s)"
-    add("--stopwords", default=OF_WORDS["stopwords"], metavar="english|none|FILE", help=about)
+    add("--stopwords", "english|none|FILE", about, default=OF_WORDS["stopwords"])
     about = "letter case: that of the vocabulary, or of the original, which shows it (%(default)s)"
-    add("--case", choices=("lower", "preserve"), default=OF_WORDS["case"], help=about)
+    add("--case", ("lower", "preserve"), about, default=OF_WORDS["case"])
     about = (
         "make the result reproducible, for experiments; the seed undoes the noise: keep it secret. "
         "Others see N in the list of processes, and your shell keeps it"
     )
-    one = add_group.add_mutually_exclusive_group().add_argument
-    one("--seed", type=at_least(0), metavar="N", help=about)
+    one("--seed", "N", about, natural)
     about = f"the file that holds N, so that it is not seen; ${SEED_VARIABLE} does the same"
-    one("--seed-file", type=Path, metavar="PATH", help=about)
-    add = parser.add_argument_group("with a pool of sentences").add_argument
+    one("--seed-file", "PATH", about, Path)
+    add = parser.under("with a pool of sentences")
     about = (
         "release one sentence for each text, or one for each sentence of a text, whose number "
         "shows and whose bounds add up (text)"
     )
-    add("--unit", choices=("text", "sentence"), help=about)
+    add("--unit", ("text", "sentence"), about)
     about = (
         "of a pool that has labels: the column of a public label of each text, such as its topic, "
         "which is released too; a text is hidden among those of its label only"
     )
-    add("--label-column", metavar="NAME", help=about)
-    add("--refill", action="store_true", help="draw numbers, dates and names in sentences afresh")
+    add("--label-column", "NAME", about)
+    add("--refill", None, "draw numbers, dates and names in sentences afresh")
     about = "with --unit sentence: of the texts, for the rules that split them (%(default)s)"
-    add("--language", default=OF_SENTENCES["language"], metavar="CODE", help=about)
+    add("--language", "CODE", about, default=OF_SENTENCES["language"])
 
 
 def _column_name(text: str) -> str:
@@ -176,6 +178,7 @@ def privatize(args: argparse.Namespace) -> None:
     the file name. Columns of csv and tsv are strings in any other format. Files may be larger than
     the memory. The output appears when it is complete.
     """
+    require_epsilon(args, over_pool=True)
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
         # The null device stands for a stream that the caller has closed.
         if vars(args)[name] == "-" and getattr(stream, "name", None) == os.devnull:
@@ -221,7 +224,7 @@ def _released(args: argparse.Namespace) -> tuple["Outcome", "TextsPrivatizer", s
     columns = _columns(args, source, text, output)
 
     def make() -> "TextsPrivatizer":
-        privatizer = (_sentence_privatizer if by_sentence else _word_privatizer)(args, columns)
+        privatizer = _privatizer(args, columns, by_sentence)
         _caution(args, privatizer)
         return privatizer
 
@@ -372,54 +375,27 @@ def _columns(
     return Columns(columns, outputs, nested=frozenset(paths))
 
 
-def _sentence_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPrivatizer":
-    from hf_dxprivacy.sentences import SentencePool
-    from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
+def _privatizer(
+    args: argparse.Namespace, columns: "Columns", by_sentence: bool
+) -> "TextsPrivatizer":
+    names = ["local_epsilon", "text_column", "roles", "keep_calls", "seed", "device"]
+    names += OF_SENTENCES if by_sentence else OF_WORDS
+    given = {name: vars(args)[name] for name in names} | {"output_column": columns.output}
+    if by_sentence:
+        from hf_dxprivacy.sentences import SentencePool
+        from hf_dxprivacy.sentences.sentence_privatizer import SentencePrivatizer
 
-    pool, options = SentencePool.from_pretrained(args.space), given_options(args)
-    with usage():
-        return SentencePrivatizer(
-            pool,
-            args.mechanism,
-            args.epsilon,
-            local_epsilon=args.local_epsilon,
-            unit=args.unit,
-            text_column=args.text_column,
-            output_column=columns.output,
-            roles=args.roles,
-            keep_calls=args.keep_calls,
-            label_column=args.label_column,
-            refill=args.refill,
-            language=args.language,
-            seed=args.seed,
-            device=args.device,
-            **options,
-        )
-
-
-def _word_privatizer(args: argparse.Namespace, columns: "Columns") -> "TextsPrivatizer":
+        pool = SentencePool.from_pretrained(args.space)
+        with usage():
+            return SentencePrivatizer(
+                pool, args.mechanism, args.epsilon, **given, **given_options(args)
+            )
     from hf_dxprivacy.privatizers.text_privatizer import DxPrivatizer
 
     space, options = load_space(args)
-    stopwords = word_list(args.stopwords)
+    given["stopwords"] = word_list(args.stopwords)
     with usage():
-        return DxPrivatizer(
-            space,
-            args.mechanism,
-            args.epsilon,
-            local_epsilon=args.local_epsilon,
-            text_column=args.text_column,
-            output_column=columns.output,
-            roles=args.roles,
-            keep_calls=args.keep_calls,
-            segmenter=args.segmenter,
-            stopwords=stopwords,
-            oov=args.oov,
-            case=args.case,
-            seed=args.seed,
-            device=args.device,
-            **options,
-        )
+        return DxPrivatizer(space, args.mechanism, args.epsilon, **given, **options)
 
 
 def _read_seed(args: argparse.Namespace) -> str | None:

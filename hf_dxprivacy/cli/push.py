@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_dxprivacy.cli.arguments import UsageError, usage
+from hf_dxprivacy.cli.arguments import Parser, UsageError, usage
 from hf_dxprivacy.cli.artifacts import LICENSE, load_privatizer, load_stored
 from hf_dxprivacy.cli.terminal import PROGRAM, say
 from hf_dxprivacy.errors import nearest_path
@@ -17,30 +17,29 @@ if TYPE_CHECKING:
 SAVED_DATASET = ("state.json", "dataset_dict.json")
 
 
-def push_arguments(parser: argparse.ArgumentParser) -> None:
+def push_arguments(parser: Parser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s RELEASE|FOLDER REPOSITORY [options]"
     about = "a released file or dataset, or what save_pretrained or 'convert' has written"
-    parser.add_argument("source", metavar="RELEASE|FOLDER", help=about)
-    about = "namespace/name; made if there is none"
-    parser.add_argument("repository", metavar="REPOSITORY", help=about)
-    add = parser.add_argument_group("repository").add_argument
+    parser.add("source", "RELEASE|FOLDER", about)
+    parser.add("repository", "REPOSITORY", "namespace/name; made if there is none")
+    add = parser.under("repository")
     about = f"{LICENSE}; of a release that of the dataset; required unless a space states its own"
-    add("--license", metavar="ID", help=about)
-    add("--private", action="store_true", default=None, help="make a new repository private")
-    add("--revision", metavar="BRANCH", help="branch to commit to; made if there is none (main)")
-    add("--message", metavar="TEXT", help="says what was changed")
-    add("--create-pr", action="store_true", help="open a pull request instead")
-    add = parser.add_argument_group("releases").add_argument
+    add("--license", "ID", about)
+    add("--private", None, "make a new repository private", default=None)
+    add("--revision", "BRANCH", "branch to commit to; made if there is none (main)")
+    add("--message", "TEXT", "says what was changed")
+    add("--create-pr", None, "open a pull request instead")
+    add = parser.under("releases")
     about = "what privatize --report wrote (RELEASE.report.json); its counts are not published"
-    add("--report", metavar="PATH", type=Path, help=about)
+    add("--report", "PATH", about, Path)
     about = "for a folder of save_to_disk: the folder of the privatizer that made the release"
-    add("--privatizer", metavar="FOLDER", help=about)
-    add("--description", metavar="TEXT", help="what the texts are about, for the card")
+    add("--privatizer", "FOLDER", about)
+    add("--description", "TEXT", "what the texts are about, for the card")
     about = "publish a column that still holds the ORIGINAL text, too (--output-column leaves one)"
-    add("--with-originals", action="store_true", help=about)
+    add("--with-originals", None, about)
     about = "write data and card into this folder to look at, and send nothing"
-    add("--dry-run", metavar="FOLDER", type=Path, help=about)
+    add("--dry-run", "FOLDER", about, Path)
 
 
 def push(args: argparse.Namespace) -> None:

@@ -4,7 +4,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_dxprivacy.cli.arguments import UsageError, at_least, positive, usage, word_list
+from hf_dxprivacy.cli.arguments import (
+    Parser,
+    UsageError,
+    natural,
+    positive,
+    usage,
+    whole,
+    word_list,
+)
 from hf_dxprivacy.cli.artifacts import OVERWRITE, check_folder, save_measured
 from hf_dxprivacy.cli.terminal import say, seconds
 
@@ -16,46 +24,44 @@ COUNTED = ("webisadb", "counts")
 SYNSETS = "/usr/share/wordnet"
 
 
-def train_poincare_arguments(parser: argparse.ArgumentParser) -> None:
+def train_poincare_arguments(parser: Parser) -> None:
     """Declare the arguments."""
-    parser.usage = "%(prog)s SOURCE [PATH ...] --output FOLDER [options]"
-    add = parser.add_argument
-    add("source", choices=SOURCES, metavar="SOURCE", help=", ".join(SOURCES))
-    add("paths", nargs="*", metavar="PATH", help=f"files or folders; for wordnet {SYNSETS}")
-    add("--output", required=True, type=Path, metavar="FOLDER", help="the folder to make")
-    add("--overwrite", action="store_true", help=OVERWRITE)
-    add("--license", metavar="ID", help="as the Hub names it; known for wordnet and webisadb")
-    add("--push", metavar="REPOSITORY", help="push the space to namespace/name on the Hub, too")
-    add("--private", action="store_true", default=None, help="make a new repository private")
-    add = parser.add_argument_group("which relations").add_argument
-    add("--words", action="store_true", help="wordnet: single words as nodes, not synsets")
-    add("--below", metavar="NODE", help="only a node and what is below it, as mammal.n.01")
+    parser.usage, add = "%(prog)s SOURCE [PATH ...] --output FOLDER [options]", parser.add
+    add("source", "SOURCE", ", ".join(SOURCES), choices=SOURCES)
+    add("paths", "PATH", f"files or folders; for wordnet {SYNSETS}", nargs="*")
+    add("--output", "FOLDER", "the folder to make", Path, required=True)
+    add("--overwrite", None, OVERWRITE)
+    add("--license", "ID", "as the Hub names it; known for wordnet and webisadb")
+    add("--push", "REPOSITORY", "push the space to namespace/name on the Hub, too")
+    add("--private", None, "make a new repository private", default=None)
+    add = parser.under("which relations")
+    add("--words", None, "wordnet: single words as nodes, not synsets")
+    add("--below", "NODE", "only a node and what is below it, as mammal.n.01")
     about = "leave out nodes that no chain of relations joins to most others"
-    add("--largest-component", action="store_true", help=about)
-    add = parser.add_argument_group("which relations of webisadb and counts").add_argument
-    add("--vocabulary", metavar="SPACE|FILE", help="words that relations are between")
-    add("--min-frequency", type=at_least(0), default=10, metavar="N", help="(%(default)s)")
-    add("--min-links", type=at_least(0), default=3, metavar="N", help="(%(default)s)")
+    add("--largest-component", None, about)
+    add = parser.under("which relations of webisadb and counts")
+    add("--vocabulary", "SPACE|FILE", "words that relations are between")
+    add("--min-frequency", "N", "(%(default)s)", natural, default=10)
+    add("--min-links", "N", "(%(default)s)", natural, default=3)
     for name in ("--stopwords", "--offensive"):
-        about = "words to leave out (%(default)s)"
-        add(name, default="english", metavar="english|none|FILE", help=about)
+        add(name, "english|none|FILE", "words to leave out (%(default)s)", default="english")
     about = "take phrases as they are, only the head of a class, or the head of both (%(default)s)"
-    add("--phrases", choices=("whole", "class", "head"), default="whole", help=about)
-    add("--max-classes", type=at_least(1), metavar="N", help="the most frequent of each word (all)")
-    add("--acyclic", action="store_true", help="leave out what contradicts more frequent pairs")
-    add("--work", metavar="FOLDER", help="where reading goes on after an interruption")
-    add = parser.add_argument_group("training").add_argument
-    add("--dim", type=at_least(1), default=10, metavar="N", help="dimensions (%(default)s)")
-    add("--epochs", type=at_least(1), metavar="N", help="passes over the relations (100 to 600)")
+    add("--phrases", ("whole", "class", "head"), about, default="whole")
+    add("--max-classes", "N", "the most frequent of each word (all)", whole)
+    add("--acyclic", None, "leave out what contradicts more frequent pairs")
+    add("--work", "FOLDER", "where reading goes on after an interruption")
+    add = parser.under("training")
+    add("--dim", "N", "dimensions (%(default)s)", whole, default=10)
+    add("--epochs", "N", "passes over the relations (100 to 600)", whole)
     about = "passes after them that look at the nearest nodes of each (0)"
-    add("--refinement", type=at_least(0), metavar="N", help=about)
-    add("--negatives", type=at_least(1), metavar="N", help="negative samples for each node")
-    add("--learning-rate", type=positive, metavar="X", help="length of a step")
-    add("--sharpness", type=positive, metavar="X", help="factor on distances in the loss")
-    add("--seed", type=at_least(0), metavar="N", help="of start, order and negatives")
-    add("--threads", type=at_least(1), metavar="N", help="1 is reproducible; by default all")
-    add("--device", metavar="NAME", help="train with torch, for example on cuda")
-    add("--checkpoint", metavar="FILE", help="kept up to date; training goes on from it")
+    add("--refinement", "N", about, natural)
+    add("--negatives", "N", "negative samples for each node", whole)
+    add("--learning-rate", "X", "length of a step", positive)
+    add("--sharpness", "X", "factor on distances in the loss", positive)
+    add("--seed", "N", "of start, order and negatives", natural)
+    add("--threads", "N", "1 is reproducible; by default all", whole)
+    add("--device", "NAME", "train with torch, for example on cuda")
+    add("--checkpoint", "FILE", "kept up to date; training goes on from it")
 
 
 def train_poincare(args: argparse.Namespace) -> None:
@@ -158,14 +164,8 @@ def _counted(args: argparse.Namespace) -> "tuple[Relations, dict[str, Any]]":
         words = EmbeddingSpace.from_pretrained(args.vocabulary).words
     chosen = {name: vars(args)[name] for name in ("stopwords", "offensive")}
     lists: dict[str, Any] = {name: word_list(choice) for name, choice in chosen.items()}
-    filters = {
-        "min_frequency": args.min_frequency,
-        "min_links": args.min_links,
-        "phrases": args.phrases,
-        "max_classes": args.max_classes,
-        "acyclic": args.acyclic,
-        "connected": args.largest_component,
-    }
+    names = ("min_frequency", "min_links", "phrases", "max_classes", "acyclic")
+    filters = {name: vars(args)[name] for name in names} | {"connected": args.largest_component}
     found = read_webisadb(args.paths, vocabulary=words, work=args.work, **filters, **lists)
     say(str(found.summary))
     shown = {name: Path(choice).name for name, choice in chosen.items()}

@@ -67,7 +67,8 @@ class LambdaSuggestion(ReprHTML):
                 + [f"{value:,.0f}" for value in (spread.mean(), spread.min())]
                 + [f"{figure:.3g}"]
             )
-        words, entries = len(self.steps[0].statistics.words), self.steps[0].mechanism.space.item_kind
+        words = len(self.steps[0].statistics.words)
+        entries = self.steps[0].mechanism.space.item_kind
         name, least = {"kept": ("N_w", min), "distinct": ("S_w", max)}[self.by]
         proven = upward(self.steps[[*self.figures].index(self.lam)].mechanism.space_epsilon)
         title = (

@@ -166,89 +166,86 @@ def test_several_columns_in_one_name_are_told(
 
 
 USAGE = [
-    (["in.csv", "--output", "out.csv"], "--epsilon is missing: .* your decision"),
-    (["in.csv", "--epsilon", "5"], "required: --output"),
-    (["in.csv", "--output", "out.csv", "--epsilon", "0"], "above zero, got 0"),
-    (["in.csv", "--output", "out.csv", "--epsilon", "nan"], "above zero, got nan"),
-    (["in.csv", "--output", "out.csv", "--epsilon", "abc"], "above zero, got abc"),
-    (["in.csv", "--output", "out.csv", "--epsilon", "5", "--seed", "-1"], ">= 0, got -1"),
-    (["in.csv", "--output", "out.csv", "--epsilon", "5", "--seed", "1.5"], ">= 0, got 1.5"),
-    (["in.csv", "--output", "o.xlsx", "--epsilon", "5"], "the ending '.xlsx'; choose one of .csv,"),
-    (["in.csv", "--output", "o.pdf.gz", "--epsilon", "5"], "the ending '.pdf'; choose one of .csv"),
-    (["in.csv", "--output", "o.csv", "--epsilon", "5", "--delimiter", ";;"], "one .* got ';;' for"),
-    (["in.jsonl", "--output", "o.jsonl", "--epsilon", "5", "--delimiter", ";"], "for jsonl"),
+    ("in.csv --output out.csv", "--epsilon is missing: .* your decision"),
+    ("in.csv --epsilon 5", "required: --output"),
+    ("in.csv --output out.csv --epsilon 0", "above zero, got 0"),
+    ("in.csv --output out.csv --epsilon nan", "above zero, got nan"),
+    ("in.csv --output out.csv --epsilon abc", "above zero, got abc"),
+    ("in.csv --output out.csv --epsilon 5 --seed -1", ">= 0, got -1"),
+    ("in.csv --output out.csv --epsilon 5 --seed 1.5", ">= 0, got 1.5"),
+    ("in.csv --output o.xlsx --epsilon 5", "the ending '.xlsx'; choose one of .csv,"),
+    ("in.csv --output o.pdf.gz --epsilon 5", "the ending '.pdf'; choose one of .csv"),
+    ("in.csv --output o.csv --epsilon 5 --delimiter ;;", "one .* got ';;' for"),
+    ("in.jsonl --output o.jsonl --epsilon 5 --delimiter ;", "for jsonl"),
     (
-        ["in.csv", "--output", "o.csv", "--epsilon", "5", "--stopwords", "german"],
+        "in.csv --output o.csv --epsilon 5 --stopwords german",
         "a list of words to be english, none or a file .*; german: No such file",
     ),
-    (["in.csv", "--output", "out.csv", "--epsilon", "5", "--num-proc", "0"], ">= 1, got 0"),
+    ("in.csv --output out.csv --epsilon 5 --num-proc 0", ">= 1, got 0"),
     (
-        ["in.csv", "--output", "out.csv", "--epsilon", "5", "--workers", "4"],
+        "in.csv --output out.csv --epsilon 5 --workers 4",
         "unrecognized arguments: --workers 4; did you mean '--num-proc'",
     ),
     (
-        ["in.csv", "--output", "o.csv", "--epsilon", "5", "--seed", "1", "--seed-file", "seed"],
+        "in.csv --output o.csv --epsilon 5 --seed 1 --seed-file seed",
         "argument --seed-file: not allowed with argument --seed",
     ),
-    (["in.csv", "--output", "o.csv", "--epsilon", "5", "--device", "abacus"], "device='abacus'"),
-    (["in.csv", "--output", "out.csv", "--epsilon", "5", "--lam", "1"], "has no option 'lam'"),
-    (["in.csv", "--output", "out.csv", "--epsilon", "5", "--beta", "2"], "beta < 1"),
+    ("in.csv --output o.csv --epsilon 5 --device abacus", "device='abacus'"),
+    ("in.csv --output out.csv --epsilon 5 --lam 1", "has no option 'lam'"),
+    ("in.csv --output out.csv --epsilon 5 --beta 2", "beta < 1"),
     (
-        ["in.csv", "--output", "o.csv", "--epsilon", "5", "--mechanism", "hyperbolic"],
+        "in.csv --output o.csv --epsilon 5 --mechanism hyperbolic",
         "needs a space with the metric 'poincare'",
     ),
-    (["in.csv", "--output", "in.csv", "--epsilon", "5", "--overwrite"], "is the input"),
-    (["in.csv", "--output", "link.csv", "--epsilon", "5", "--overwrite"], "is the input"),
-    (["in.csv", "--output", "out.txt", "--epsilon", "5"], "csv can be written as .* not as txt"),
-    (["in.jsonl", "--output", "out.csv", "--epsilon", "5"], "jsonl can be written as jsonl, not"),
-    (["in", "--output", "out.csv", "--epsilon", "5"], "does not tell the format"),
-    (["in.csv", "--output", "out.csv", "--epsilon", "5", "--split", "test"], "are for the Hub"),
-    (["in.csv", "--output", "out.parquet.gz", "--epsilon", "5"], "leave out .gz"),
-    (["in.csv", "--output", "-", "--epsilon", "5", "--report"], "--report needs a path"),
+    ("in.csv --output in.csv --epsilon 5 --overwrite", "is read, and never"),
+    ("in.csv --output link.csv --epsilon 5 --overwrite", "is read, and never"),
+    ("in.csv --output out.txt --epsilon 5", "csv can be written as .* not as txt"),
+    ("in.jsonl --output out.csv --epsilon 5", "jsonl can be written as jsonl, not"),
+    ("in --output out.csv --epsilon 5", "does not tell the format"),
+    ("in.csv --output out.csv --epsilon 5 --split test", "are for the Hub"),
+    ("in.csv --output out.parquet.gz --epsilon 5", "leave out .gz"),
+    ("in.csv --output - --epsilon 5 --report", "--report needs a path"),
+    ("in.csv --output o.csv --epsilon 5 --report o.csv", "--output and --report are the same file"),
+    ("in.csv --output o.csv --epsilon 5 --report in.csv", "in.csv is read"),
     (
-        ["in.csv", "--output", "o.csv", "--epsilon", "5", "--report", "o.csv"],
-        "are the same file",
-    ),
-    (["in.csv", "--output", "o.csv", "--epsilon", "5", "--report", "in.csv"], "is the input"),
-    (
-        "in.csv --output o.csv --epsilon 5 --output-column a --output-column b".split(),
+        "in.csv --output o.csv --epsilon 5 --output-column a --output-column b",
         "expected output_column to name 1 different",
     ),
-    ([], "required: INPUT, --output"),
+    ("", "required: INPUT, --output"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "pattern"), USAGE)
 def test_wrong_usage_exits_with_2(
-    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], pattern: str
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: str, pattern: str
 ) -> None:
     (folder / "in.csv").write_text("text\nwaab\n")
     (folder / "in").write_text("text\nwaab\n")
     (folder / "in.jsonl").write_text('{"text": "waab"}\n')
     (folder / "link.csv").symlink_to("in.csv")
-    _fails(capsys, 2, pattern, [*arguments, *(["--space", "space"] if arguments else [])])
+    _fails(capsys, 2, pattern, f"{arguments} --space space".split() if arguments else [])
 
 
 PLACES = [
-    (["missing.csv", "--output", "out.csv"], "missing.csv: there is no such file; check"),
-    (["no/such/place", "--output", "out.csv"], "no/such/place: there is no such file"),
-    (["space", "--output", "out.csv"], "space: a folder; name a file in it"),
-    (["in.csv", "--output", "space"], "space is a folder"),
-    (["in.csv", "--output", "no/out.csv"], "there is no folder no"),
-    (["in.csv", "--output", "old.csv"], "old.csv exists already; .*--overwrite"),
-    (["in.csv", "--output", "out.csv", "--report", "old.csv"], "old.csv exists already"),
-    (["in.csv", "--output", "/dev/null", "--overwrite"], "/dev/null is not a regular file"),
-    (["in.csv", "--output", "out.csv", "--space", "nowhere"], "'nowhere', which is none of them"),
+    ("missing.csv --output out.csv", "missing.csv: there is no such file; check"),
+    ("no/such/place --output out.csv", "no/such/place: there is no such file"),
+    ("space --output out.csv", "space: a folder; name a file in it"),
+    ("in.csv --output space", "space is a folder"),
+    ("in.csv --output no/out.csv", "there is no folder no"),
+    ("in.csv --output old.csv", "old.csv exists already; .*--overwrite"),
+    ("in.csv --output out.csv --report old.csv", "old.csv exists already"),
+    ("in.csv --output /dev/null --overwrite", "/dev/null is not a regular file"),
+    ("in.csv --output out.csv --space nowhere", "'nowhere', which is none of them"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "pattern"), PLACES)
 def test_wrong_places_exit_with_1(
-    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], pattern: str
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: str, pattern: str
 ) -> None:
     (folder / "in.csv").write_text("text\nwaab\n")
     (folder / "old.csv").write_text("precious")
-    _fails(capsys, 1, pattern, ["--space", "space", "--epsilon", "5", *arguments])
+    _fails(capsys, 1, pattern, f"--space space --epsilon 5 {arguments}".split())
 
 
 def test_what_would_lose_types_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -358,7 +355,7 @@ def test_the_choices_in_the_help_are_those_of_the_library() -> None:
     assert set(arguments.MECHANISMS) == set(MECHANISMS)
     assert arguments.PEERS == (*PEERS,)
     assert set(arguments.OPTIONS) == {o for m in MECHANISMS.values() for o in m.options}
-    assert set(privatize.FORMATS) == set(source.ENDINGS.values())
+    assert set(arguments.FORMATS) == set(source.ENDINGS.values())
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -132,18 +132,7 @@ def test_a_full_disk_leaves_nothing_behind(folder: Path, name: str) -> None:
 @pytest.mark.slow
 def test_a_reader_that_has_enough_is_no_error(folder: Path) -> None:
     (folder / "in.txt").write_text(("waab " + "." * 1000 + "\n") * 2000)
-    arguments = [
-        "privatize",
-        "in.txt",
-        "--output",
-        "-",
-        "--epsilon",
-        "5",
-        "--mechanism",
-        "tem",
-        "--space",
-        "space",
-    ]
+    arguments = "privatize in.txt --output - --epsilon 5 --mechanism tem --space space".split()
     process = subprocess.Popen(
         [*PROGRAM, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

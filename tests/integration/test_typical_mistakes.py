@@ -321,7 +321,7 @@ ON_THE_COMMAND_LINE: dict[str, tuple[int, str, str, str]] = {
     BY_TREE + "--delimiter tab": (2, "'tab'", "one character", ""),
     BY_TREE + "--split test": (2, "r.csv is a file", "--split and --subset are for the Hub", ""),
     BY_TREE.replace("out.csv", "old.csv"): (1, "old.csv exists already", "", "--overwrite"),
-    BY_TREE.replace("out.csv", "r.csv"): (2, "r.csv is the input", "never", "name another file"),
+    BY_TREE.replace("out.csv", "r.csv"): (2, "r.csv is read", "never", "name another file"),
     BY_TREE.replace("out.csv", "o.xlsx"): (2, "'.xlsx'", "choose one of .csv", "or none for"),
     BY_TREE.replace("r.csv", "rr.csv"): (1, "rr.csv", "no such file", "did you mean 'r.csv'?"),
     BY_TREE.replace("r.csv", "space"): (1, "space", "a folder", "name a file in it"),
