@@ -175,15 +175,14 @@ def privatize_rows(
         reader: Where the rows come from.
         file: Where the rows go.
         target: The format to write.
-        batch_size: Rows in a batch, at most.
-        num_proc: Number of processes. Each draws from its own key.
+        batch_size: As for `Job`.
+        num_proc: As for `Job`.
         progress: Show a bar on the standard error stream if that is a terminal.
 
     Raises:
         InvalidValueError: If the input is damaged, an option out of range, or the format cannot
             hold a column.
         DxPrivacyError: If a worker process ends before its time.
-        OSError: If a file cannot be read or written.
     """
     require_at_least(1, batch_size=batch_size, num_proc=num_proc)
     schema = None if reader.schema is None else released_schema(privatizer, reader.schema)

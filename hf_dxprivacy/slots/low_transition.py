@@ -2,8 +2,7 @@
 
 import hashlib
 import logging
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import NoneType
@@ -64,8 +63,6 @@ _NONE = -1
 SETTINGS = "selector.json"
 GRAMS = "grams.jsonl"
 FILES = (SETTINGS, GRAMS)
-# Where a privatizer has them, by number.
-FOLDER = "selector/{}"
 
 _KIND = "low-transition"
 _FIELDS: dict[str, Any] = {
@@ -225,18 +222,13 @@ class LowTransitionSelector(Selector, Publishable):
         return {} if self.config.epsilon is None else {id(self.grams): self.config.epsilon}
 
     def to_dict(self) -> dict[str, Any]:
-        """See `Selector.to_dict`; the rest is in a folder of its own, `FOLDER`."""
+        """See `Selector.to_dict`; all else is in files of its own."""
         return {"kind": _KIND}
 
     @classmethod
-    def from_dict(
-        cls, values: Mapping[str, Any], parts: Sequence[Selector], folder: Path
-    ) -> Selector:
-        """See `Selector.from_dict`."""
-        name = values["folder"]
-        if len(values) > 2 or not re.fullmatch(FOLDER.format("[0-9]{1,4}"), name):
-            raise ArtifactError(f"expected a folder such as {FOLDER.format(0)!r}, got {name!r}")
-        return cls.from_pretrained(folder / name)
+    def from_dict(cls, folder: Path) -> "LowTransitionSelector":
+        """Make a selector of the folder of its files."""
+        return cls.from_pretrained(folder)
 
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
         """See `Selector.masks`."""

@@ -1,25 +1,33 @@
 """Storage of selectors in the configuration of a privatizer and the files next to it."""
 
+import operator
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from hf_dxprivacy.errors import ArtifactError
 from hf_dxprivacy.slots import low_transition
-from hf_dxprivacy.slots.low_transition import FOLDER, LowTransitionSelector
+from hf_dxprivacy.slots.low_transition import LowTransitionSelector
 from hf_dxprivacy.slots.span_selectors import NerSelector
 from hf_dxprivacy.slots.tags import TagColumnSelector
-from hf_dxprivacy.text.selector import Combined, ContentWordSelector, Selector, ShareSelector
+from hf_dxprivacy.text.selector import ContentWordSelector, Selector, ShareSelector
 
 # Everything that `save` may write.
 FILES = "selector/*"
 
-KINDS: dict[str, type[Selector]] = {
-    **dict.fromkeys("|&~", Combined),
+_FOLDER = "selector/{}"
+
+# What makes a selector of its parts and its stored values, by its kind.
+_MAKERS: dict[str, Callable[..., Selector]] = {
+    "|": operator.or_,
+    "&": operator.and_,
+    "~": operator.invert,
     "share": ShareSelector,
-    "content-words": ContentWordSelector,
+    "content-words": ContentWordSelector.from_dict,
     "tag-column": TagColumnSelector,
-    "low-transition": LowTransitionSelector,
-    "ner": NerSelector,
+    "low-transition": LowTransitionSelector.from_dict,
+    "ner": NerSelector.from_dict,
 }
 
 
@@ -32,7 +40,7 @@ def describe(selector: Selector) -> dict[str, Any]:
     grams = _with_grams(selector)
 
     def described(part: Selector) -> dict[str, Any]:
-        places = [FOLDER.format(number) for number, other in enumerate(grams) if other is part]
+        places = [_FOLDER.format(number) for number, other in enumerate(grams) if other is part]
         own = part.to_dict() | {"parts": [described(inner) for inner in part.parts]}
         return own | ({"folder": places[0]} if places else {})
 
@@ -42,7 +50,7 @@ def describe(selector: Selector) -> dict[str, Any]:
 def save(selector: Selector, folder: Path) -> None:
     """Write the n-grams of a selector and its parts below a folder."""
     for number, part in enumerate(_with_grams(selector)):
-        part.save_pretrained(folder / FOLDER.format(number))
+        part.save_pretrained(folder / _FOLDER.format(number))
 
 
 def files(described: Any) -> list[str]:
@@ -70,7 +78,13 @@ def load(described: Any, folder: Path) -> Selector:
     try:
         values = dict(described)
         parts = [load(part, folder) for part in values.pop("parts")]
-        return KINDS[values["kind"]].from_dict(values, parts, folder)
+        if (name := values.get("folder")) is not None:
+            if not re.fullmatch(_FOLDER.format("[0-9]{1,4}"), name):
+                raise ArtifactError(
+                    f"expected a folder such as {_FOLDER.format(0)!r}, got {name!r}"
+                )
+            values["folder"] = folder / name
+        return _MAKERS[values.pop("kind")](*parts, **values)
     except (KeyError, TypeError) as error:
         raise ArtifactError(
             f"this version knows no such selector ({error!r}); the file was altered, or written by "

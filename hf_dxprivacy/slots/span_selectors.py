@@ -2,7 +2,7 @@
 
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -264,17 +264,13 @@ class NerSelector(Selector):
         }
 
     @classmethod
-    def from_dict(
-        cls, values: Mapping[str, Any], parts: Sequence[Selector], folder: Path
-    ) -> Selector:
-        """See `Selector.from_dict`; also ArtifactError if the model is another one."""
-        given = dict(values)
-        digest, given["revision"] = given.pop("digest"), given.pop("commit")
-        selector = super().from_dict(given, parts, folder)
-        if isinstance(selector, NerSelector) and selector.digest != digest:
+    def from_dict(cls, model: str, commit: Any, digest: Any, **values: Any) -> "NerSelector":
+        """Make a selector of what `to_dict` returned; ArtifactError if the model has changed."""
+        selector = cls(model, revision=commit, **values)
+        if selector.digest != digest:
             raise ArtifactError(
-                f"the model in {values['model']!r} was changed since the privatizer was saved; it "
-                "may find other slots, so make a new privatizer"
+                f"the model in {model!r} was changed since the privatizer was saved; it may find "
+                "other slots, so make a new privatizer"
             )
         return selector
 

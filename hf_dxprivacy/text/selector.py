@@ -1,10 +1,8 @@
 """Selectors, which mark the words that are perturbed; their combinations; selectors by words."""
 
 import math
-import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,37 +68,19 @@ class Selector(ABC):
             "anew where it is used"
         )
 
-    @classmethod
-    def from_dict(
-        cls, values: Mapping[str, Any], parts: Sequence["Selector"], folder: Path
-    ) -> "Selector":
-        """Make a selector again.
-
-        Args:
-            values: What `to_dict` returned, which may have been altered since.
-            parts: Its parts.
-            folder: Where the files of the whole selector are.
-
-        Raises:
-            ArtifactError: If a file or a value is damaged.
-            KeyError: If a value is missing or unknown; `TypeError` if there is another one.
-        """
-        del folder
-        return cls(*parts, **{name: value for name, value in values.items() if name != "kind"})
-
     def require_public(self) -> None:
         """Raise InvalidValueError if it, or a part, cannot be made on another machine."""
         for part in self.parts:
             part.require_public()
 
     def __or__(self, other: "Selector") -> "Selector":
-        return Combined("|", self, other) if isinstance(other, Selector) else NotImplemented
+        return _Combined("|", self, other) if isinstance(other, Selector) else NotImplemented
 
     def __and__(self, other: "Selector") -> "Selector":
-        return Combined("&", self, other) if isinstance(other, Selector) else NotImplemented
+        return _Combined("&", self, other) if isinstance(other, Selector) else NotImplemented
 
     def __invert__(self) -> "Selector":
-        return Combined("~", self)
+        return _Combined("~", self)
 
 
 def spans(mask: Mask) -> list[tuple[int, int]]:
@@ -114,18 +94,13 @@ def spans(mask: Mask) -> list[tuple[int, int]]:
 
 
 _OPERATORS: dict[str, np.ufunc] = {"|": np.logical_or, "&": np.logical_and, "~": np.logical_not}
-_MADE_BY: dict[str, Callable[..., Selector]] = {
-    "|": operator.or_,
-    "&": operator.and_,
-    "~": operator.invert,
-}
 
 
-class Combined(Selector):
+class _Combined(Selector):
     """Union, intersection or complement of selectors."""
 
-    def __init__(self, kind: str, *parts: Selector) -> None:
-        self._operator = kind
+    def __init__(self, operator: str, *parts: Selector) -> None:
+        self._operator = operator
         self.parts = parts
 
     def __repr__(self) -> str:
@@ -134,29 +109,16 @@ class Combined(Selector):
         return f"({self.parts[0]!r} {self._operator} {self.parts[1]!r})"
 
     def masks(self, words: Words, rows: Rows | None = None) -> list[Mask | None]:
-        """See `Selector.masks`."""
         combine = _OPERATORS[self._operator]
         found = zip(*(part.masks(words, rows) for part in self.parts), strict=True)
         return [None if any(mask is None for mask in row) else combine(*row) for row in found]
 
     @property
     def disclosures(self) -> tuple[Disclosure | str, ...]:
-        """See `Selector.disclosures`."""
         return tuple(dict.fromkeys(s for part in self.parts for s in part.disclosures))
 
     def to_dict(self) -> dict[str, Any]:
-        """See `Selector.to_dict`."""
         return {"kind": self._operator}
-
-    @classmethod
-    def from_dict(
-        cls, values: Mapping[str, Any], parts: Sequence[Selector], folder: Path
-    ) -> Selector:
-        """See `Selector.from_dict`."""
-        del folder
-        if len(values) > 1:
-            raise KeyError(*values)
-        return _MADE_BY[values["kind"]](*parts)
 
 
 class ContentWordSelector(Selector):
@@ -199,14 +161,11 @@ class ContentWordSelector(Selector):
         return {"kind": "content-words", "stopwords": list(self.stopwords)}
 
     @classmethod
-    def from_dict(
-        cls, values: Mapping[str, Any], parts: Sequence[Selector], folder: Path
-    ) -> Selector:
-        """See `Selector.from_dict`."""
-        words = values["stopwords"]
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+    def from_dict(cls, stopwords: Any) -> "ContentWordSelector":
+        """Make a selector of what `to_dict` returned; ArtifactError if that was altered."""
+        if not isinstance(stopwords, list) or not all(isinstance(word, str) for word in stopwords):
             raise ArtifactError("expected the stop words of a selector to be a list of strings")
-        return super().from_dict(values, parts, folder)
+        return cls(stopwords)
 
 
 class ShareSelector(Selector):
