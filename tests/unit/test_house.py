@@ -15,30 +15,30 @@ HOUSE = runpy.run_path(str(ROOT / "scripts" / "house.py"))
 
 # Figure of scripts/house.py: the most it may be; the goal for the features of version 0.4.
 LIMITS = {
-    "lines": 38_850,  # goal: 34,500
+    "lines": 39_100,  # goal: 34,500
     "lines without satellites": 29_900,  # goal: 25,500
-    "core lines": 15_300,  # goal: 13,700
-    "core modules": 73,  # goal: 66
-    "ten lines, lines": 13_800,  # goal: 9,000
-    "ten lines, modules": 63,  # goal: 45
-    "probes of privatizers": 16,  # goal: 0
-    "circles": 4,  # goal: 0
+    "core lines": 15_500,  # goal: 13,700
+    "core modules": 78,  # goal: 66
+    "ten lines, lines": 9_200,  # goal: 9,000
+    "ten lines, modules": 42,  # goal: 45
+    "probes of privatizers": 15,  # goal: 0
+    "circles": 2,  # goal: 0
     "exemptions": 0,
     "repeated names": 1,  # hf_dxprivacy.audit, which says for one version where its names are
 }
 # One for so many lines of code, at least.
-LINES_A_RAISE = 43  # goal: 55
+LINES_A_RAISE = 44  # goal: 55
 
 # Distinct functions and modules that a call goes through once it is warm. Draws are fresh, so that
 # a rare path may add a function.
 PATH_LIMITS = {
     "privatizer(batch)": (44, 12),  # goal: 42, 10
     "privatizer(batch), seeded": (60, 13),  # goal: 60, 12
-    "SentencePrivatizer(batch)": (62, 17),  # goal: 50, 13
+    "SentencePrivatizer(batch)": (65, 17),  # goal: 50, 13
     "load a space": (77, 21),  # goal: 50, 15; nearly all of them check what is loaded
     "load a privatizer": (128, 27),  # goal: 80, 18
-    "hf-dxprivacy privatize": (252, 38),  # goal: 150, 22
-    "save a privatizer": (70, 18),
+    "hf-dxprivacy privatize": (260, 39),  # goal: 150, 22
+    "save a privatizer": (70, 19),
 }
 
 
