@@ -97,13 +97,11 @@ class Job:
     def __post_init__(self) -> None:
         find_format(self.output, self.source)
         if self.report is not None and self.report.resolve() == Path(self.output).resolve():
-            raise InvalidValueError("the report and the output are the same file; name another one")
+            raise InvalidValueError("--output and --report are the same file; name another one")
         read = Path(self.source.name)
         for path in self._places:
             if self.source.is_file and path.exists() and path.samefile(read):
-                raise InvalidValueError(
-                    f"{path} is the input, which is never overwritten; name another file"
-                )
+                raise InvalidValueError(f"{path} is read, and never overwritten; name another file")
 
     @property
     def _places(self) -> list[Path]:
