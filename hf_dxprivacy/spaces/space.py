@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -35,6 +36,8 @@ NEIGHBOUR_RANKS = (1, 10, 100)
 METRIC_NAMES = {"euclidean": "Euclidean distance", "poincare": "hyperbolic distance"}
 
 
+# So that what is derived of it, such as the digest, stays as well.
+@dataclass(frozen=True, eq=False, repr=False)
 class EmbeddingSpace(StoredSpace, Distances, Publishable):
     """A vocabulary with one vector per word and a metric; immutable.
 

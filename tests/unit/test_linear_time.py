@@ -118,7 +118,7 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     ],
     "shapes.is_rendered": lambda t: shapes.is_rendered(t, shapes.SHAPES, any_case=True),
     "shapes.chances": lambda t: shapes.chances(t, shapes.SHAPES),
-    "shapes.seems_name": shapes.seems_name,
+    "shapes.seems_name": lambda t: shapes.seems_name(t, t, False),
     "selector.ContentWordSelector.masks": lambda t: ContentWordSelector().masks([[t]]),
     "slurs.is_harsh": slurs.is_harsh,
     "slurs.is_slur": lambda t: [slurs.is_slur(t), slurs.is_slur(t + ".")],
