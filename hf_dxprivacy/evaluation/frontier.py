@@ -253,7 +253,7 @@ def _measured(
 def _verified(candidate: Candidate, evaluator: Evaluator) -> tuple[str, str]:
     """Return whether the claim of a candidate was verified, and how, in a sentence."""
     sizes, rng = evaluator.sizes, evaluator.rng("verification")
-    # The law of a mechanism says nothing of what a class of somebody else's makes of it.
+    # The law of a mechanism says nothing of what a class of another program makes of it.
     foreign = not type(candidate.privatizer).__module__.startswith("hf_dxprivacy.")
     if candidate.mechanism is None or foreign:
         state, how = _verified_by_runs(candidate, evaluator, rng)

@@ -163,7 +163,7 @@ class PrivacyBudget(ReprHTML):
 
         Raises:
             BudgetExceededError: If too little is left.
-            InvalidValueError: If the budget is one of users, whose records nobody has counted.
+            InvalidValueError: If the budget is one of users, whose records have not been counted.
         """
         require_one_of(("word",), budget_unit=self.unit)
         self.charge([Expense(purpose, 2 * epsilon, None, {EVERYBODY: 1})])
