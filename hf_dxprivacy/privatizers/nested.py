@@ -62,7 +62,7 @@ class TextPath:
 
     ``[]`` stands for every entry of a list, ``.key`` for a value of a dict. At the end is a text,
     a list of parts of which those with a "text" are texts, or nothing. Within calls of tools all
-    strings at the end are texts, whoever makes the call.
+    strings at the end are texts, for every role.
 
     Args:
         path: The path, or several into one column, with `AND` between them. Up to its first ``[]``
